@@ -1,0 +1,226 @@
+"""The sentences and hand-built vectors that the chapters share.
+
+Nothing here is learned. Every feature, every key coordinate and every output coordinate has a name,
+every entry is a round number, so that a reader can follow each score back to a reason. A trained
+model has no such names; chapter 13 looks inside one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["ACCOUNT", "CHEF", "RIVER", "SCENES", "Scene"]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A sentence with the vectors and the three maps that one attention layer needs.
+
+    Attributes
+    ----------
+    name : str
+        Short id, as used in URLs.
+    label : str
+        What a reader picks from a list.
+    tokens : tuple of str
+        The n tokens in the order of the sentence.
+    features : tuple of str
+        Names of the d columns of ``X``.
+    X : ndarray, shape (n, d)
+        One row per token. The same word has the same row wherever it stands.
+    W_Q, W_K : ndarray, shape (d, d_k)
+        Query and key maps, for row vectors: ``Q = X @ W_Q``.
+    W_V : ndarray, shape (d, d_v)
+        Value map.
+    outputs : tuple of str
+        Names of the d_v columns of ``V`` and of the output.
+    query : int
+        Index of the token chosen when a lab opens.
+    note : str
+        One sentence about where the numbers come from.
+    keys : tuple of str
+        Names of the d_k coordinates in which queries ask and keys answer; may be empty.
+    """
+
+    name: str
+    label: str
+    tokens: tuple[str, ...]
+    features: tuple[str, ...]
+    X: np.ndarray
+    W_Q: np.ndarray
+    W_K: np.ndarray
+    W_V: np.ndarray
+    outputs: tuple[str, ...]
+    query: int
+    note: str
+    keys: tuple[str, ...] = ()
+
+
+def _fixed(rows) -> np.ndarray:
+    """Return `rows` as a float array that cannot be changed by accident."""
+    array = np.array(rows, dtype=float)
+    array.flags.writeable = False
+    return array
+
+
+def _rows(words: dict[str, list[float]], tokens: tuple[str, ...]) -> np.ndarray:
+    """Look each token up in the table `words`, ignoring case: identical words, identical rows."""
+    return _fixed([words[token.lower()] for token in tokens])
+
+
+_NOTE = "Vectors built by hand, with features you can name; nothing here is learned."
+
+# The chef sentence -----------------------------------------------------------
+
+_KITCHEN_FEATURES = ("function", "person", "action", "dish", "seasoning", "taste")
+
+_KITCHEN_WORDS = {
+    #          function person action dish seasoning taste
+    "the": [1, 0, 0, 0, 0, 0],
+    "chef": [0, 1, 0, 0, 0, 0],
+    "added": [0, 0, 1, 0, 0, 0],
+    "salt": [0, 0, 0, 0, 1, 0],
+    "because": [0.5, 0, 0, 0, 0, 0],
+    "soup": [0, 0, 0, 1, 0, 0],
+    "tasted": [0, 0, 1, 0, 0, 0.8],
+    "bland": [0, 0, 0, 0, 0, 1],
+}
+
+_KITCHEN_KEYS = ("takes part", "happens", "is a dish", "has taste")
+
+_KITCHEN_W_Q = _fixed(
+    [
+        # takes part, happens, is a dish, has taste: what a token with this feature asks for
+        [2, -1, 2, -1],  # function word: a noun, someone or something
+        [0, 2, 0, -1],  # person: what is done
+        [2, -1, 0, 0],  # action: who and what takes part
+        [0, 1, -1, 2],  # dish: how it tastes
+        [0, 2, 1.5, -1],  # seasoning: what is done with it, to which dish
+        [-1, 1.5, 3.5, 1.5],  # taste: the dish that has it, and the verb that links them
+    ]
+)
+
+_KITCHEN_W_K = _fixed(
+    [
+        # takes part, happens, is a dish, has taste: what a token with this feature answers
+        [-1, -1, -1, -1],  # function word: no to every question
+        [2, 0, 0, 0],  # person
+        [0, 2, 0, 0],  # action
+        [0, 0, 2, 0],  # dish
+        [2.5, 0, -1, 0],  # seasoning: takes part, and is not a dish
+        [0, 0, 0, 2],  # taste
+    ]
+)
+
+_KITCHEN_W_V = _fixed(
+    [
+        # food, doing, taste: what is handed over when this token is read
+        [0, 0, 0],
+        [0, 0.5, 0],
+        [0, 1, 0],
+        [1, 0, 0],
+        [0.5, 0, 0.5],
+        [0, 0, 1],
+    ]
+)
+
+_CHEF_TOKENS = ("The", "chef", "added", "salt", "because", "the", "soup", "tasted", "bland")
+
+CHEF = Scene(
+    name="chef",
+    label="chef sentence",
+    tokens=_CHEF_TOKENS,
+    features=_KITCHEN_FEATURES,
+    X=_rows(_KITCHEN_WORDS, _CHEF_TOKENS),
+    W_Q=_KITCHEN_W_Q,
+    W_K=_KITCHEN_W_K,
+    W_V=_KITCHEN_W_V,
+    outputs=("food", "doing", "taste"),
+    query=8,
+    note=_NOTE,
+    keys=_KITCHEN_KEYS,
+)
+
+# Two sentences with the word bank: one table of words, one set of weights ------
+
+_BANK_FEATURES = ("function", "person", "action", "place", "nature", "money")
+
+_BANK_WORDS = {
+    #          function person action place nature money
+    "they": [0, 1, 0, 0, 0, 0],
+    "she": [0, 1, 0, 0, 0, 0],
+    "sat": [0, 0, 1, 0.5, 0, 0],
+    "opened": [0, 0, 1, 0, 0, 0],
+    "on": [0.5, 0, 0, 0.5, 0, 0],
+    "the": [1, 0, 0, 0, 0, 0],
+    "a": [1, 0, 0, 0, 0, 0],
+    "river": [0, 0, 0, 0, 1, 0],
+    "account": [0, 0, 0, 0, 0, 1],
+    "bank": [0, 0, 0, 1, 0.5, 0.5],  # both meanings, half each: the table cannot choose
+}
+
+_BANK_KEYS = ("is a person", "happens", "speaks of nature", "speaks of money")
+
+_BANK_W_Q = _fixed(
+    [
+        # person, happens, nature, money: what a token with this feature asks for
+        [0, 0, 1, 1],  # function word: any topic
+        [0, 2, 0, 0],  # person: what is done
+        [2, 0, 1, 1],  # action: who does it, about what
+        [0, 0, 2, 2],  # place: any topic, twice as strongly
+        [0, 1, 1, -1],
+        [0, 1, -1, 1],
+    ]
+)
+
+_BANK_W_K = _fixed(
+    [
+        # person, happens, nature, money: what a token with this feature answers
+        [-1, -1, -1, -1],  # function word: no to every question
+        [2, 0, 0, 0],
+        [0, 2, 0, 0],
+        [0, 0, -0.5, -0.5],  # place: its topic is not settled by itself
+        [0, 0, 2, 0],
+        [0, 0, 0, 2],
+    ]
+)
+
+_BANK_W_V = _fixed(
+    [
+        # nature, money, doing: what is handed over when this token is read
+        [0, 0, 0],
+        [0, 0, 0.5],
+        [0, 0, 1],
+        [0, 0, 0],
+        [1, 0, 0],
+        [0, 1, 0],
+    ]
+)
+
+
+def _bank_scene(name: str, tokens: tuple[str, ...]) -> Scene:
+    """Build a *bank* sentence; the word table and the weights are the same for all of them."""
+    return Scene(
+        name=name,
+        label=f"bank: {name}",
+        tokens=tokens,
+        features=_BANK_FEATURES,
+        X=_rows(_BANK_WORDS, tokens),
+        W_Q=_BANK_W_Q,
+        W_K=_BANK_W_K,
+        W_V=_BANK_W_V,
+        outputs=("nature", "money", "doing"),
+        query=tokens.index("bank"),
+        note=_NOTE,
+        keys=_BANK_KEYS,
+    )
+
+
+RIVER = _bank_scene("river", ("They", "sat", "on", "the", "river", "bank"))
+ACCOUNT = _bank_scene("account", ("She", "opened", "a", "bank", "account"))
+
+SCENES = {scene.name: scene for scene in (CHEF, RIVER, ACCOUNT)}
+
+# Random scenes ---------------------------------------------------------------
