@@ -1,0 +1,325 @@
+"""Scores, weights, output: one attention layer, one function per equation.
+
+Every function takes float16, float32 or float64 and gives the same back; float16 is
+computed in float32 and rounded once, at the end. Integers count as float64.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attn_lib.masks import apply_mask
+
+
+class AttentionResult(NamedTuple):
+    """The three matrices of one attention layer, in the order they are computed.
+
+    Attributes
+    ----------
+    scores : ndarray, shape (..., n, m)
+        Scaled dot products with the mask applied, before temperature and softmax.
+    weights : ndarray, shape (..., n, m)
+        The softmax of each row of scores: row i says how query i shares itself out.
+    output : ndarray, shape (..., n, d_v)
+        For each query the average of the values under its weights.
+    """
+
+    scores: np.ndarray
+    weights: np.ndarray
+    output: np.ndarray
+
+
+def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
+    """Turn each row of scores into positive weights that sum to one.
+
+    ``softmax(x)_j = exp(x_j) / Σ_l exp(x_l)``. Adding a constant to a row changes nothing,
+    so the row's largest entry is subtracted first and ``exp`` cannot overflow.
+
+    Parameters
+    ----------
+    x : array_like, shape (..., m)
+        Scores. An entry of −∞ gets weight 0.
+    axis : int, default -1
+        The axis the weights sum to one along.
+
+    Returns
+    -------
+    ndarray, same shape as `x`
+        A row of −∞ only, or with no entry, has nothing to share among: its weights are 0.
+
+    Raises
+    ------
+    ValueError
+        If `x` has no such axis or does not hold real numbers.
+
+    Notes
+    -----
+    A row with NaN or +∞ in it has no answer and gives NaN. Chapter 2.
+    """
+    (x,), dtype = _promote(x)
+    largest = x.max(axis=axis, keepdims=True, initial=np.finfo(x.dtype).min)  # finite if all −∞
+    positive = np.exp(x - largest)
+    total = positive.sum(axis=axis, keepdims=True)
+    return (positive / np.where(total == 0, 1, total)).astype(dtype, copy=False)
+
+
+def attention_scores(
+    Q: ArrayLike, K: ArrayLike, *, scale: float | None = None, mask: ArrayLike | None = None
+) -> np.ndarray:
+    """Compare every query with every key: ``S = scale · Q Kᵀ``.
+
+    Parameters
+    ----------
+    Q : array_like, shape (..., n, d_k)
+        One query per row.
+    K : array_like, shape (..., m, d_k)
+        One key per row.
+    scale : float, optional
+        By default 1/√d_k, with d_k the width of one key. 1.0 gives the raw dot products.
+    mask : array_like, broadcasting to (..., n, m), optional
+        Boolean: True where the query **may** look, elsewhere the score is −∞.
+        Float: added to the scores.
+
+    Returns
+    -------
+    ndarray, shape (..., n, m)
+        ``S[i, j]`` is the score of query i for key j.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, the mask is neither boolean nor float or is larger than
+        the scores, or `scale` is not a finite number.
+
+    Notes
+    -----
+    Chapters 2 and 3; Vaswani et al. (2017), section 3.2.1.
+    """
+    (Q, K), dtype = _promote(Q, K)
+    _check_shapes(Q=Q, K=K)
+    if scale is None:
+        scale = 1 / math.sqrt(K.shape[-1])
+    elif isinstance(scale, bool | np.bool_) or not math.isfinite(scale):
+        raise ValueError(f"scale must be a finite number (1.0 for none), got {scale!r}")
+    S = Q @ K.swapaxes(-1, -2) * float(scale)
+    return apply_mask(S, mask).astype(dtype, copy=False)
+
+
+def attention_weights(scores: ArrayLike, *, temperature: float = 1.0) -> np.ndarray:
+    """Share each query out among the keys: ``A = softmax(S / T)`` along each row.
+
+    Parameters
+    ----------
+    scores : array_like, shape (..., n, m)
+        Scores, −∞ where a query may not look.
+    temperature : float, default 1.0
+        T > 0. Large T evens a row out, up to equal weights at T = ∞. As T → 0 a row tends
+        to equal shares among its largest scores; T = 0 itself is refused.
+
+    Returns
+    -------
+    ndarray, shape (..., n, m)
+        Rows sum to one, except that a row with nothing allowed is zero.
+
+    Raises
+    ------
+    ValueError
+        If `temperature` is 0, negative or NaN.
+
+    Notes
+    -----
+    The temperature of a head is not that of sampling, which divides output logits. Chapters
+    1 and 3.
+    """
+    if not temperature > 0:
+        raise ValueError(
+            f"temperature must be > 0 (np.inf is allowed), got {temperature!r}; "
+            "as T → 0 the largest scores of a row share it equally: try a small T"
+        )
+    (S,), dtype = _promote(scores)
+    # Gaps to the row's largest score are ≤ 0: divided by a tiny T they reach −∞, never +∞.
+    gaps = S - S.max(axis=-1, keepdims=True, initial=np.finfo(S.dtype).min)
+    gaps = gaps.astype(np.float64)
+    with np.errstate(over="ignore"):
+        np.divide(gaps, temperature, out=gaps, where=~np.isneginf(gaps))  # −∞ stays, even at T = ∞
+    return softmax(gaps).astype(dtype, copy=False)
+
+
+def attention(
+    Q: ArrayLike,
+    K: ArrayLike,
+    V: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
+    scale: float | None = None,
+    temperature: float = 1.0,
+) -> AttentionResult:
+    """Let each query read an average of the values: ``O = softmax(Q Kᵀ / √d_k) V``.
+
+    Parameters
+    ----------
+    Q : array_like, shape (..., n, d_k)
+        Queries.
+    K : array_like, shape (..., m, d_k)
+        Keys.
+    V : array_like, shape (..., m, d_v)
+        Values, one for each key; d_v is free.
+    mask, scale
+        See `attention_scores`.
+    temperature
+        See `attention_weights`.
+
+    Returns
+    -------
+    AttentionResult
+        ``scores`` and ``weights`` (..., n, m), ``output`` (..., n, d_v). A query with
+        nothing to look at has zero weights and a zero output.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit; see also `attention_scores` and `attention_weights`.
+
+    Notes
+    -----
+    A forbidden value is multiplied by 0, so it must still be a number: 0 · NaN is NaN.
+    Chapter 2; Vaswani et al. (2017), equation 1.
+    """
+    (Q, K, V), dtype = _promote(Q, K, V)
+    _check_shapes(Q=Q, K=K, V=V)
+    S = attention_scores(Q, K, scale=scale, mask=mask)
+    A = attention_weights(S, temperature=temperature)
+    return AttentionResult(*(M.astype(dtype, copy=False) for M in (S, A, A @ V)))
+
+
+def self_attention(
+    X: ArrayLike,
+    W_Q: ArrayLike,
+    W_K: ArrayLike,
+    W_V: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
+    scale: float | None = None,
+    temperature: float = 1.0,
+) -> AttentionResult:
+    """Let the tokens of one sequence read each other: queries, keys and values all from `X`.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        One token per row.
+    W_Q, W_K : array_like, shape (d, d_k)
+        What a token asks for, and what it can be found by.
+    W_V : array_like, shape (d, d_v)
+        What a token hands over once found.
+    mask, scale, temperature
+        See `attention`.
+
+    Returns
+    -------
+    AttentionResult
+        ``scores`` and ``weights`` (..., n, n), ``output`` (..., n, d_v).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit; see also `attention`.
+
+    Notes
+    -----
+    Chapter 2.
+    """
+    (X, W_Q, W_K, W_V), dtype = _promote(X, W_Q, W_K, W_V)
+    _check_projections("X", X, W_Q=W_Q, W_K=W_K, W_V=W_V)
+    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
+    result = attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
+    return AttentionResult(*(M.astype(dtype, copy=False) for M in result))
+
+
+def cross_attention(
+    X: ArrayLike,
+    Y: ArrayLike,
+    W_Q: ArrayLike,
+    W_K: ArrayLike,
+    W_V: ArrayLike,
+    *,
+    mask: ArrayLike | None = None,
+    scale: float | None = None,
+    temperature: float = 1.0,
+) -> AttentionResult:
+    """Let one sequence read another: queries from `X`, keys and values from `Y`.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        The reader: one query per row comes from it.
+    Y : array_like, shape (..., m, d_y)
+        The source: keys and values come from it. Its padding is what a mask must hide.
+    W_Q : array_like, shape (d, d_k)
+    W_K : array_like, shape (d_y, d_k)
+    W_V : array_like, shape (d_y, d_v)
+    mask, scale, temperature
+        See `attention`.
+
+    Returns
+    -------
+    AttentionResult
+        ``scores`` and ``weights`` (..., n, m), ``output`` (..., n, d_v).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit; see also `attention`.
+
+    Notes
+    -----
+    Chapter 7.
+    """
+    (X, Y, W_Q, W_K, W_V), dtype = _promote(X, Y, W_Q, W_K, W_V)
+    _check_projections("X", X, W_Q=W_Q)
+    _check_projections("Y", Y, W_K=W_K, W_V=W_V)
+    Q, K, V = X @ W_Q, Y @ W_K, Y @ W_V
+    result = attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
+    return AttentionResult(*(M.astype(dtype, copy=False) for M in result))
+
+
+def _promote(*arrays: ArrayLike) -> tuple[list[np.ndarray], np.dtype]:
+    """Give the arrays in the precision to compute in, and the dtype to hand back."""
+    arrays = [np.asarray(a) for a in arrays]
+    for a in arrays:
+        if a.dtype.kind not in "biuf":
+            raise ValueError(f"expected arrays of real numbers, got dtype {a.dtype}")
+    dtype = np.result_type(*arrays)
+    if dtype.kind != "f":
+        dtype = np.dtype(np.float64)
+    working = np.promote_types(dtype, np.float32)
+    return [a.astype(working, copy=False) for a in arrays], dtype
+
+
+def _check_shapes(Q: np.ndarray, K: np.ndarray, V: np.ndarray | None = None) -> None:
+    """Raise ValueError unless Q (..., n, d_k), K (..., m, d_k) and V (..., m, d_v) fit."""
+    given = {"Q": Q.shape, "K": K.shape} | ({} if V is None else {"V": V.shape})
+    shapes = ", ".join(f"{name} {shape}" for name, shape in given.items())
+    for name, shape in given.items():
+        if len(shape) < 2:
+            raise ValueError(f"{name} must be (..., rows, width), one row per token: got {shapes}")
+    if Q.shape[-1] != K.shape[-1] or K.shape[-1] == 0:
+        raise ValueError(f"Q and K must have the same width d_k ≥ 1: got {shapes}")
+    if V is not None and V.shape[-2] != K.shape[-2]:
+        raise ValueError(f"K and V must have the same number of rows m: got {shapes}")
+    try:
+        np.broadcast_shapes(*(shape[:-2] for shape in given.values()))
+    except ValueError:
+        raise ValueError(f"the leading axes do not broadcast: got {shapes}") from None
+
+
+def _check_projections(name: str, X: np.ndarray, **matrices: np.ndarray) -> None:
+    """Raise ValueError unless X is (..., rows, d) and each matrix is (d, width)."""
+    for matrix, W in matrices.items():
+        if X.ndim < 2 or W.ndim != 2 or X.shape[-1] != W.shape[0]:
+            raise ValueError(
+                f"{name} @ {matrix} needs {name} (..., rows, d) and {matrix} (d, width): "
+                f"got {name} {X.shape} and {matrix} {W.shape}"
+            )

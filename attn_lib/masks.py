@@ -1,0 +1,212 @@
+"""Masks: which keys each query may look at.
+
+A boolean mask is True where a query **may** look. A float mask is added to the scores.
+Rows are queries, columns are keys.
+"""
+
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def apply_mask(scores: ArrayLike, mask: ArrayLike | None) -> np.ndarray:
+    """Set forbidden scores to −∞, or add a float mask to the scores.
+
+    Parameters
+    ----------
+    scores : array_like, shape (..., n, m)
+        Scores, before the softmax: after it a mask would leave rows that do not sum to one.
+    mask : array_like, broadcasting to the shape of `scores`, or None
+        Boolean: True where the query **may** look. Float: added. None: nothing changes.
+
+    Returns
+    -------
+    ndarray, shape (..., n, m)
+        The dtype of `scores`, whatever the mask's; integers become float64.
+
+    Raises
+    ------
+    ValueError
+        If the mask is neither boolean nor float, or does not broadcast to the scores' own
+        shape: a mask never makes scores larger.
+
+    Notes
+    -----
+    Chapter 6.
+    """
+    scores = np.asarray(scores)
+    if mask is None:
+        return scores
+    mask = _as_mask(mask)
+    try:
+        fits = np.broadcast_shapes(mask.shape, scores.shape) == scores.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"mask {mask.shape} does not broadcast to the scores {scores.shape}, (..., n, m)"
+        )
+    if mask.dtype == bool:
+        return np.where(mask, scores, -np.inf)
+    return scores + mask.astype(np.result_type(scores, np.float16))  # integer scores: float64
+
+
+def causal_mask(n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
+    """Let query i look at key j only if ``j <= i + offset``.
+
+    Parameters
+    ----------
+    n : int
+        Number of queries.
+    m : int, optional
+        Number of keys, by default n.
+    offset : int, default 0
+        How many keys stand before the first query's own. This names the alignment when
+        n ≠ m. ``offset=0`` is *top-left*: first query with first key. ``offset=m - n`` is
+        *bottom-right*: last query with last key, as new tokens need behind a cache of m − n.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, m)
+        True where the query may look. A negative offset leaves the first rows with nothing.
+
+    Raises
+    ------
+    ValueError
+        If n or m is not a whole number ≥ 0, or offset is not whole.
+
+    Notes
+    -----
+    The rule and the name ``offset`` are those of the ONNX operator ``Attention``, where the
+    offset is the length of the cache and 0 without one. Chapter 6.
+    """
+    n, m, offset = _sizes(n, m, offset)
+    i, j = np.arange(n)[:, None], np.arange(m)
+    return j <= i + offset
+
+
+def window_mask(n: int, m: int | None = None, *, window: int, offset: int = 0) -> np.ndarray:
+    """Let query i look at the last `window` keys up to its own: ``i + offset - window < j``.
+
+    Parameters
+    ----------
+    n, m, offset
+        As in `causal_mask`; the window is causal too, so ``j <= i + offset``.
+    window : int
+        How many keys a query may see, **its own included**.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, m)
+        True where the query may look.
+
+    Raises
+    ------
+    ValueError
+        If `window` is not a whole number ≥ 1; see also `causal_mask`.
+
+    Notes
+    -----
+    Chapter 6; Beltagy, Peters and Cohan (2020).
+    """
+    n, m, offset = _sizes(n, m, offset)
+    window = _whole("window", window, least=1)
+    i, j = np.arange(n)[:, None], np.arange(m)
+    return (i + offset - window < j) & (j <= i + offset)
+
+
+def padding_mask(lengths: ArrayLike, m: int) -> np.ndarray:
+    """Hide the padding: in a sequence of length l only keys ``j < l`` may be looked at.
+
+    Parameters
+    ----------
+    lengths : array_like of int, shape (...)
+        True length of each sequence in the batch.
+    m : int
+        The padded length.
+
+    Returns
+    -------
+    ndarray of bool, shape (..., 1, m)
+        True where a query may look; the 1 stands for all queries. Scores with heads,
+        (batch, heads, n, m), need ``padding_mask(lengths[:, None], m)``.
+
+    Raises
+    ------
+    ValueError
+        If a length is not whole, negative or larger than m.
+
+    Notes
+    -----
+    This hides keys. The rows of padded queries are still computed: ignore them. Chapter 6.
+    """
+    m = _whole("m", m, least=0)
+    lengths = np.asarray(lengths)
+    if lengths.dtype.kind not in "iu":
+        raise ValueError(f"lengths must be whole numbers, got dtype {lengths.dtype}")
+    if ((lengths < 0) | (lengths > m)).any():
+        raise ValueError(f"lengths must lie between 0 and m = {m}, got {lengths.tolist()}")
+    return np.arange(m) < lengths[..., None, None]
+
+
+def combine_masks(*masks: ArrayLike | None) -> np.ndarray | None:
+    """Join masks: a query may look where **every** mask lets it.
+
+    Parameters
+    ----------
+    *masks : array_like or None
+        Boolean masks (True = may look), float masks (added), in any order; None is ignored.
+        They broadcast against each other.
+
+    Returns
+    -------
+    ndarray or None
+        Boolean if all masks are. With a float mask among them: the sum of the float masks,
+        −∞ where a boolean one forbids. None if there is no mask.
+
+    Raises
+    ------
+    ValueError
+        If a mask is neither boolean nor float, or the shapes do not broadcast.
+
+    Notes
+    -----
+    Chapter 6.
+    """
+    masks = [_as_mask(mask) for mask in masks if mask is not None]
+    try:
+        np.broadcast_shapes(*(mask.shape for mask in masks))
+    except ValueError:
+        shapes = ", ".join(str(mask.shape) for mask in masks)
+        raise ValueError(f"masks do not broadcast together: got {shapes}") from None
+    keeps = [mask for mask in masks if mask.dtype == bool]
+    biases = [mask for mask in masks if mask.dtype != bool]
+    if not biases:
+        return reduce(np.logical_and, keeps) if keeps else None
+    return np.where(reduce(np.logical_and, keeps, True), reduce(np.add, biases), -np.inf)
+
+
+def _as_mask(mask: ArrayLike) -> np.ndarray:
+    """Give the mask as an array; integers are refused, for 0 and 1 could mean either kind."""
+    mask = np.asarray(mask)
+    if mask.dtype.kind not in "bf":
+        raise ValueError(
+            f"a mask is boolean (True = may look) or float (added), got dtype {mask.dtype}"
+        )
+    return mask
+
+
+def _sizes(n: int, m: int | None, offset: int) -> tuple[int, int, int]:
+    """Check the arguments shared by the masks that depend on position alone."""
+    n = _whole("n", n, least=0)
+    m = n if m is None else _whole("m", m, least=0)
+    return n, m, _whole("offset", offset)
+
+
+def _whole(name: str, value: int, least: float = -np.inf) -> int:
+    """Give `value` as an int, or raise ValueError with its name."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        bound = "" if least == -np.inf else f" ≥ {least}"
+        raise ValueError(f"{name} must be a whole number{bound}, got {value!r}")
+    return int(value)
