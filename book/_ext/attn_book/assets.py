@@ -1,0 +1,60 @@
+"""Serve everything from the book itself: the labs' script, MathJax, and nothing else.
+
+A page opened from disk, offline, must be whole; a page on the web must ask nobody but its own host.
+"""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.errors import ExtensionError
+
+LABS = ("labs.page.js", "labs.css")
+MATHJAX = (
+    "startup.js",
+    "core.js",
+    "input/tex.js",
+    "output/chtml.js",
+    "output/chtml/fonts/tex.js",
+    "output/chtml/fonts/woff-v2",
+    "a11y/assistive-mml.js",
+)
+
+
+def add_labs(app, config):
+    """Give every page the labs' style and script; a module script would not run from ``file://``."""
+    static = Path(app.srcdir, "attn_lib/labs/static")
+    missing = [name for name in LABS if not (static / name).is_file()]
+    if missing:
+        raise ExtensionError(
+            f"{' and '.join(missing)} missing in attn_lib/labs/static: no lab would run in the pages. "
+            "These files are committed; to make them anew, run the build in attn_lib/labs/js."
+        )
+    config.html_static_path += [str(static / name) for name in LABS]
+    app.add_css_file("labs.css")
+    app.add_js_file("labs.page.js", loading_method="defer")
+
+
+def copy_mathjax(app, exception):
+    """Copy the files of MathJax that pages use: 1 MB of the 24 the package holds."""
+    if exception or app.builder.format != "html":
+        return
+    source = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
+    target = Path(app.outdir, "_static/mathjax")
+    for name in MATHJAX:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (source / name).is_dir() else shutil.copyfile
+        copy(source / name, target / name)
+
+
+def drop_widget_state(app, pagename, templatename, context, doctree):
+    """Keep Jupyter's widget state out of pages: a lab's whole front end and random ids, per lab."""
+    NbMetadataCollector.get_js_files(app.env, pagename).pop("ipywidgets_state", None)
+
+
+def setup(app):
+    """Connect them; 'drop_widget_state' must come before MyST-NB adds the state to the page."""
+    app.connect("config-inited", add_labs)
+    app.connect("html-page-context", drop_widget_state, priority=1)
+    app.connect("build-finished", copy_mathjax)

@@ -1,0 +1,1 @@
+// Mends of the theme and print: see below.
