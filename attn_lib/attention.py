@@ -103,7 +103,7 @@ def attention_scores(
         scale = 1 / math.sqrt(K.shape[-1])
     elif isinstance(scale, bool | np.bool_) or not math.isfinite(scale):
         raise ValueError(f"scale must be a finite number (1.0 for none), got {scale!r}")
-    S = Q @ K.swapaxes(-1, -2) * float(scale)
+    S = Q @ K.swapaxes(-1, -2) * scale
     return apply_mask(S, mask).astype(dtype, copy=False)
 
 

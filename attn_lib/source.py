@@ -44,6 +44,6 @@ def show(*objects: Callable | type) -> Source:
 def _source(obj: Callable | type) -> str:
     """Give the source of one object without trailing space."""
     try:
-        return inspect.getsource(inspect.unwrap(obj)).rstrip()
+        return inspect.getsource(obj).rstrip()
     except (TypeError, OSError):
         raise ValueError(f"there is no Python source to show for {obj!r}") from None

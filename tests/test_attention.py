@@ -364,19 +364,14 @@ class TestTheorems:
         np.testing.assert_allclose(moved.weights, attention(Q, K, V).weights, atol=1e-12)
 
     @given(seeds)
-    def test_self_attention_is_cross_attention_with_oneself(self, seed):
+    def test_layers_are_attention_between_projections(self, seed):
         rng = np.random.default_rng(seed)
         X, W = rng.normal(size=(4, 5)), [rng.normal(size=(5, d)) for d in (3, 3, 2)]
-        keep = causal_mask(4)
-        pairs = zip(
-            self_attention(X, *W, mask=keep), cross_attention(X, X, *W, mask=keep), strict=True
-        )
-        for mine, other in pairs:
-            np.testing.assert_array_equal(mine, other)
-        Q, K, V = (X @ M for M in W)
-        np.testing.assert_array_equal(
-            self_attention(X, *W, mask=keep).output, attention(Q, K, V, mask=keep).output
-        )
+        options = {"mask": causal_mask(4), "scale": 0.3, "temperature": 2.0}
+        expected = attention(*(X @ M for M in W), **options)
+        for result in (self_attention(X, *W, **options), cross_attention(X, X, *W, **options)):
+            for M, reference in zip(result, expected, strict=True):
+                np.testing.assert_array_equal(M, reference)
 
     def test_cross_attention_reads_the_source(self):
         rng = np.random.default_rng(3)
@@ -384,7 +379,7 @@ class TestTheorems:
         W_Q, W_K, W_V = (rng.normal(size=s) for s in ((5, 3), (7, 3), (7, 2)))
         keep = np.arange(6) < 4
         expected = attention_by_loops(X @ W_Q, Y @ W_K, Y @ W_V, np.tile(keep, (4, 1)))
-        result = cross_attention(X, Y, W_Q, W_K, W_V, mask=keep, temperature=1, scale=None)
+        result = cross_attention(X, Y, W_Q, W_K, W_V, mask=keep)
         np.testing.assert_allclose(result.weights, expected[0], atol=1e-12)
         np.testing.assert_allclose(result.output, expected[1], atol=1e-12)
 
