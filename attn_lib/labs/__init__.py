@@ -1,0 +1,9 @@
+"""The labs: interactive figures that compute attention as you move something.
+
+In Jupyter a lab is an ipywidget. In a built page, with no kernel, the same front end computes the
+same numbers; ``js/`` holds its source, ``static/`` what is bundled from it.
+"""
+
+from attn_lib.labs.attention_lab import AttentionLab
+
+__all__ = ["AttentionLab"]

@@ -1,0 +1,118 @@
+"""What every lab shares: the front end, the picture for pages without a script, saving, links."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from pathlib import Path
+
+import anywidget
+import traitlets
+from matplotlib.figure import Figure
+
+STATIC = Path(__file__).parent / "static"
+
+# What `save` writes: one file, nothing beside it.
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{css}
+:root {{ color-scheme: light dark }}
+body {{ margin: 1rem; display: grid; justify-content: center }}
+.attn-lab {{ inline-size: min(48rem, 100vw - 2rem); margin: 0 }}</style>
+<main>{lab}</main>
+<script>{script}</script>
+</html>
+"""
+
+
+class Lab(anywidget.AnyWidget):
+    """A lab: traits that Python and the reader both move, and one front end that draws them.
+
+    A subclass names its state in `settings`, checks it, and says what it shows in `describe` and
+    `figure`.
+    """
+
+    _esm = STATIC / "labs.mjs"
+    _css = STATIC / "labs.css"
+
+    settings: tuple[str, ...] = ()
+    kind = traitlets.Unicode(read_only=True).tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
+
+    @traitlets.default("kind")
+    def _kind(self) -> str:
+        return type(self).__name__
+
+    def describe(self) -> str:
+        """Say in one sentence what the lab shows now."""
+        raise NotImplementedError
+
+    def figure(self) -> Figure:
+        """Draw the present state with matplotlib, for print."""
+        raise NotImplementedError
+
+    def data(self) -> dict:
+        """Give the lab's state and what its front end needs beside it, ready for JSON."""
+        return {key: getattr(self, key) for key in ("kind", "title", *self.settings)}
+
+    def to_html(self) -> str:
+        """Write the lab as a figure: its state as JSON, and a picture for when no script runs."""
+        alt = html.escape(f"{self.title}. {self.describe()}", quote=True)
+        name = f' id="{html.escape(self.name, quote=True)}"' if self.name else ""
+        width, height, image = _png(self.figure())
+        # "</script>" inside a string would end the element
+        state = json.dumps(self.data(), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+        return (
+            f'<figure class="attn-lab" data-lab="{self.kind}"{name} '
+            f'aria-label="{html.escape(self.title, quote=True)}">'
+            f'<script type="application/json" class="attn-state">{state}</script>'
+            f'<img class="attn-static" width="{width}" height="{height}" alt="{alt}" '
+            f'src="data:image/png;base64,{image}"></figure>'
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write one HTML file that holds the lab alive: for slides or a learning platform.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write it.
+
+        Returns
+        -------
+        Path
+            The file, which needs no network and no other file.
+        """
+        path = Path(path)
+        script = (STATIC / "labs.page.js").read_text(encoding="utf-8")
+        page = _PAGE.format(
+            title=html.escape(self.title),
+            css=(STATIC / "labs.css").read_text(encoding="utf-8"),
+            lab=self.to_html(),
+            script=script.replace("</script", "<\\/script"),
+        )
+        path.write_text(page, encoding="utf-8")
+        return path
+
+    def _repr_mimebundle_(self, **kwargs):
+        """Offer the live widget where there is a kernel, and the figure where there is none."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, "text/html": self.to_html(), "text/plain": self.describe()}, metadata
+
+
+def _png(figure: Figure) -> tuple[int, int, str]:
+    """Draw a figure to PNG: its width and height in CSS pixels, and the bytes in base64."""
+    buffer = io.BytesIO()
+    dpi = 144  # two image pixels for one of the page's 72 to the inch
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    width, height = (round(inches * 96) for inches in figure.get_size_inches())
+    return width, height, base64.b64encode(buffer.getvalue()).decode("ascii")

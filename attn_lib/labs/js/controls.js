@@ -1,0 +1,73 @@
+// Labelled native controls. Each returns { element, update(value, options) } and calls `onInput` with a clean value.
+import { h, setText } from "./dom.js";
+
+/** Text that explains a control that is switched off. */
+function explain(input, note, why) {
+  input.disabled = Boolean(why);
+  setText(note, why ?? "");
+  note.hidden = !why;
+}
+
+/** A slider with its value beside it; `toInput` and `fromInput` translate (a logarithmic slider moves in log₁₀). */
+export function slider({ control, label, min, max, step = 1, toInput = Number, fromInput = Number, text, onInput, signal }) {
+  const input = h("input", { type: "range", min, max, step, "data-control": control });
+  const value = h("output");
+  const note = h("small", { class: "attn-why", hidden: true });
+  const element = h("div", { class: "attn-control" }, h("label", {}, h("span", {}, label), input, value), note);
+  input.addEventListener("input", () => onInput(fromInput(Number(input.value))), { signal });
+  return {
+    element,
+    update(current, { why, most = max } = {}) {
+      if (Number(input.max) !== most) input.max = most;
+      const position = String(toInput(current));
+      if (input.value !== position) input.value = position;
+      setText(value, text(current));
+      input.setAttribute("aria-valuetext", text(current));
+      explain(input, note, why);
+    },
+  };
+}
+
+/** A choice from a list of [value, words]. */
+export function select({ control, label, onInput, signal }) {
+  const input = h("select", { "data-control": control });
+  const element = h("div", { class: "attn-control" }, h("label", {}, h("span", {}, label), input));
+  input.addEventListener("change", () => onInput(input.value), { signal });
+  return {
+    element,
+    update(current, choices) {
+      if (String(choices) !== input.dataset.choices) {
+        input.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
+        input.dataset.choices = String(choices);
+      }
+      input.value = current;
+    },
+  };
+}
+
+/** A box to tick. */
+export function checkbox({ control, label, onInput, signal }) {
+  const input = h("input", { type: "checkbox", "data-control": control });
+  const element = h("div", { class: "attn-control" }, h("label", { class: "attn-check" }, input, h("span", {}, label)));
+  input.addEventListener("change", () => onInput(input.checked), { signal });
+  return { element, update: (current) => (input.checked = current) };
+}
+
+/** A seed: a number, and a button that takes the next one. */
+export function seed({ label, most, onInput, signal }) {
+  const input = h("input", { type: "number", min: 0, max: most, step: 1, "data-control": "seed" });
+  const next = h("button", { type: "button", class: "attn-text", "data-action": "resample" }, "Resample");
+  const element = h("div", { class: "attn-control attn-seed" }, h("label", {}, h("span", {}, label), input), next);
+  input.addEventListener("change", () => {
+    const value = Math.round(Number(input.value));
+    onInput(Math.min(most, Math.max(0, Number.isFinite(value) ? value : 0)));
+  }, { signal });
+  next.addEventListener("click", () => onInput((Number(input.value) + 1) % (most + 1)), { signal });
+  return {
+    element,
+    update(current, shown) {
+      element.hidden = !shown;
+      if (input.value !== String(current)) input.value = current;
+    },
+  };
+}

@@ -1,0 +1,46 @@
+// Elements without innerHTML: every string becomes a text node or an attribute value, never markup.
+
+/** Make `<tag>` with attributes (true = present, false/null = absent) and children. */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes))
+    if (value !== false && value != null) element.setAttribute(name, value === true ? "" : value);
+  element.append(...children.flat().filter((child) => child != null));
+  return element;
+}
+
+/** A symbol in the book's maths type: sym("d", "k") is d with the subscript k. */
+export const sym = (letter, sub) => h("i", { class: "attn-sym" }, letter, sub && h("sub", {}, sub));
+
+/** Replace an element's text if it differs, without touching the page otherwise. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Does the reader ask for less motion? */
+export const stillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** Remember where elements stand; the returned function lets each glide from there to its new place. */
+export function glide(elements, duration) {
+  if (stillness()) return () => {};
+  const before = new Map(elements.map((element) => [element, element.getBoundingClientRect()]));
+  return () => {
+    for (const [element, from] of before) {
+      const to = element.getBoundingClientRect();
+      const dx = from.left - to.left;
+      const dy = from.top - to.top;
+      if (dx || dy)
+        element.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], { duration, easing: "ease-in-out" });
+    }
+  };
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+const measured = new Map();
+
+/** Width in px of the widest of some labels of a heatmap, in bold, as the chosen query's is. */
+export function textWidth(labels) {
+  ruler.font = '600 12.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif'; // as labs.css
+  for (const label of labels) if (!measured.has(label)) measured.set(label, ruler.measureText(label).width);
+  return Math.max(...labels.map((label) => measured.get(label)));
+}

@@ -1,0 +1,122 @@
+// What every lab has: title, copy and reset, state in the link, notices, one spoken sentence, theme, width, clean removal.
+import { h, setText } from "./dom.js";
+import { formatFragment } from "./fragment.js";
+import { createStore } from "./store.js";
+import { onTheme, theme } from "./theme.js";
+
+const SPEAK_AFTER_MS = 350; // a screen reader hears where a slider stopped, not each step
+const COPIED_MS = 1600;
+
+/**
+ * Make a lab's `render` for both hosts.
+ *
+ * @param {object} lab
+ * @param {string} lab.kind  the Python class
+ * @param {string[]} lab.keys  the traits that make up its state, in the order in which a link is read
+ * @param {(state: object, model: object) => object} lab.clean  the nearest state that can be drawn
+ * @param {(key: string, state: object, model: object) => (text: string) => any} lab.reader  reads one field of a link
+ * @param {(parts: object) => {elements: Node[], draw: Function, stop?: Function}} lab.build
+ */
+export const defineLab = (lab) => ({ model, el, host }) => {
+  const ending = new AbortController();
+  const { signal } = ending;
+  const initial = Object.fromEntries(lab.keys.map((key) => [key, model.get(key)]));
+  const clean = (state) => lab.clean(state, model);
+
+  const copy = h("button", { type: "button", class: "attn-text", "data-action": "link" }, host.shareLabel);
+  const reset = h("button", { type: "button", class: "attn-text", "data-action": "reset" }, "Reset");
+  const notice = h("div", { class: "attn-notice", role: "status", hidden: true });
+  const spoken = h("p", { class: "attn-sentence", "aria-live": "polite" });
+  const root = h("div", { class: "attn-live" }, h("div", { class: "attn-head" }, h("p", { class: "attn-title" }, model.get("title")), copy, reset), notice);
+
+  let width = 0;
+  let speaking = 0;
+  let copied = 0;
+
+  const draw = (state) => {
+    const now = theme();
+    root.dataset.theme = now;
+    const sentence = built.draw(clean(state), { theme: now, width });
+    clearTimeout(speaking);
+    if (!spoken.textContent) setText(spoken, sentence);
+    else speaking = setTimeout(() => setText(spoken, sentence), SPEAK_AFTER_MS);
+  };
+  const store = createStore(model, lab.keys, draw);
+  /** A change by the reader: the rest of the state is first made good, so that what is shown is what is kept. */
+  const set = (patch) => {
+    say();
+    store.set(clean({ ...clean(store.state), ...patch }));
+  };
+  function say(...content) {
+    notice.replaceChildren(...content);
+    notice.hidden = !content.length;
+  }
+
+  const built = lab.build({ model, signal, set, state: () => clean(store.state) });
+  root.append(...built.elements, spoken);
+  el.append(root);
+
+  reset.addEventListener("click", () => {
+    say();
+    store.set(initial);
+    host.shared?.("");
+  }, { signal });
+
+  copy.addEventListener("click", async () => {
+    const text = host.share(clean(store.state), clean(initial));
+    try {
+      await navigator.clipboard.writeText(text);
+      setText(copy, "Copied");
+      clearTimeout(copied);
+      copied = setTimeout(() => setText(copy, host.shareLabel), COPIED_MS);
+    } catch {
+      const field = h("input", { readonly: true, value: text, "aria-label": host.shareLabel });
+      say("Copy it from here: ", field);
+      field.select();
+    }
+  }, { signal });
+
+  onTheme(store.redraw, signal);
+  const resizing = new ResizeObserver(([{ contentRect }]) => {
+    if (Math.round(contentRect.width) === width) return;
+    width = Math.round(contentRect.width);
+    store.redraw();
+  });
+  width = Math.round(root.getBoundingClientRect().width);
+  store.start();
+  resizing.observe(root);
+
+  return {
+    /** Take a link's fields: anybody's text, so each is read, limited, and named when it cannot be used. */
+    apply(fields) {
+      const given = new Map(fields);
+      let state = clean(initial);
+      const remarks = [...given.keys()].filter((key) => !lab.keys.includes(key)).map((key) => `${key}: this lab has no such setting`);
+      for (const key of lab.keys.filter((name) => given.has(name))) {
+        const text = given.get(key);
+        try {
+          const value = lab.reader(key, state, model)(text);
+          state = clean({ ...state, [key]: value });
+          if (typeof value === "number" && Number(text) !== state[key]) remarks.push(`${key}=${text}: out of range here, so ${state[key]} is used`);
+        } catch (error) {
+          remarks.push(`${key}=${text}: ${error.message}`);
+        }
+      }
+      store.set(state);
+      say(...(remarks.length ? [`The link could not be followed in full. ${remarks.join("; ")}.`] : []));
+    },
+    /** Remove everything: listeners, observers, timers, nodes. */
+    stop() {
+      store.stop();
+      ending.abort();
+      resizing.disconnect();
+      clearTimeout(speaking);
+      clearTimeout(copied);
+      built.stop?.();
+      root.remove();
+    },
+  };
+};
+
+/** The link to a lab in its present state. */
+export const link = (name, state, initial) => location.href.split("#")[0] + formatFragment(name, state, initial);

@@ -1,0 +1,4 @@
+// Every lab by the name of its Python class.
+import AttentionLab from "./attention_lab.js";
+
+export const labs = { AttentionLab };

@@ -1,0 +1,67 @@
+// The equations of attn_lib, in double precision, on row-major Float64Arrays.
+
+/** Softmax of the `m` numbers of `x` from `at`, divided by `temperature`; a row of −∞ gives zeros. */
+export function softmaxRow(x, at, m, temperature, out) {
+  let max = -Infinity;
+  for (let j = 0; j < m; j++) max = Math.max(max, x[at + j] / temperature);
+  let sum = 0;
+  for (let j = 0; j < m; j++) {
+    const e = max === -Infinity ? 0 : Math.exp(x[at + j] / temperature - max);
+    out[at + j] = e;
+    sum += e;
+  }
+  if (sum > 0) for (let j = 0; j < m; j++) out[at + j] /= sum;
+}
+
+/** `A` (n×k) times `B` (k×m). */
+export function matmul(A, B, n, k, m) {
+  const C = new Float64Array(n * m);
+  for (let i = 0; i < n; i++)
+    for (let r = 0; r < k; r++) {
+      const a = A[i * k + r];
+      for (let j = 0; j < m; j++) C[i * m + j] += a * B[r * m + j];
+    }
+  return C;
+}
+
+/**
+ * Scores (n×m): scale · q_i·k_j over the first `d_k` of `width` coordinates, −∞ where `mask(i, j)` is false.
+ */
+export function attentionScores(Q, K, { n, m, width, d_k = width, scale = 1 / Math.sqrt(d_k), mask }) {
+  const S = new Float64Array(n * m);
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < m; j++) {
+      if (mask && !mask(i, j)) {
+        S[i * m + j] = -Infinity;
+        continue;
+      }
+      let dot = 0;
+      for (let r = 0; r < d_k; r++) dot += Q[i * width + r] * K[j * width + r];
+      S[i * m + j] = dot * scale;
+    }
+  return S;
+}
+
+/** Softmax of every row of `S` (n×m). */
+export function attentionWeights(S, n, m, temperature = 1) {
+  const A = new Float64Array(n * m);
+  for (let i = 0; i < n; i++) softmaxRow(S, i * m, m, temperature, A);
+  return A;
+}
+
+/** Query i may look at keys j ≤ i + offset. */
+export const causalMask = (offset = 0) => (i, j) => j <= i + offset;
+
+/** Entropy in bits of the `m` weights of `A` from `at`. */
+export function entropyBits(A, at, m) {
+  let bits = 0;
+  for (let j = at; j < at + m; j++) if (A[j] > 0) bits -= A[j] * Math.log2(A[j]);
+  return bits;
+}
+
+/** Rows of `X` (…×d) in the given order. */
+export function takeRows(X, d, order) {
+  const out = new Float64Array(order.length * d);
+  order.forEach((from, to) => out.set(X.subarray(from * d, from * d + d), to * d));
+  return out;
+}

@@ -1,0 +1,69 @@
+// The page host: brings every lab of a built page alive, with no kernel and no network.
+import { parseFragment } from "./fragment.js";
+import { link } from "./frame.js";
+import { labs } from "./labs.js";
+
+/** A model like anywidget's, over plain data. */
+function plainModel(data) {
+  const listeners = new Map();
+  return {
+    get: (key) => data[key],
+    set(key, value) {
+      if (data[key] === value) return;
+      data[key] = value;
+      for (const listener of [...(listeners.get(`change:${key}`) ?? [])]) listener();
+    },
+    save_changes() {},
+    on(event, listener) {
+      if (!listeners.has(event)) listeners.set(event, new Set());
+      listeners.get(event).add(listener);
+    },
+    off: (event, listener) => listeners.get(event)?.delete(listener),
+  };
+}
+
+/** Give the figure an id that no other element of the page has. */
+function name(figure, wanted) {
+  const free = (id) => [...document.querySelectorAll(`[id="${CSS.escape(id)}"]`)].every((element) => element === figure);
+  let id = wanted || figure.dataset.lab.toLowerCase();
+  for (let k = 2; !free(id); k++) id = `${wanted || figure.dataset.lab.toLowerCase()}-${k}`;
+  figure.id = id;
+  return id;
+}
+
+function start(figure) {
+  if (figure.dataset.ready || !labs[figure.dataset.lab]) return null;
+  const data = JSON.parse(figure.querySelector("script.attn-state").textContent);
+  const id = name(figure, figure.id);
+  const host = {
+    shareLabel: "Copy link",
+    share(state, initial) {
+      const address = link(id, state, initial);
+      host.shared(address.slice(address.indexOf("#")));
+      return address;
+    },
+    /** Let the address bar say the same as the link that was copied, or nothing after a reset. */
+    shared(hash) {
+      if (hash || parseFragment(location.hash)?.name === id) history.replaceState(null, "", hash || location.href.split("#")[0]);
+    },
+  };
+  const lab = labs[figure.dataset.lab]({ model: plainModel(data), el: figure, host });
+  figure.dataset.ready = "true";
+  return { id, figure, lab };
+}
+
+function run() {
+  const started = [...document.querySelectorAll("figure.attn-lab[data-lab]")].map(start).filter(Boolean);
+  const follow = () => {
+    const target = parseFragment(location.hash);
+    const found = target && started.find(({ id }) => id === target.name);
+    if (!found) return;
+    if (target.fields.length) found.lab.apply(target.fields);
+    found.figure.scrollIntoView({ block: "start" });
+  };
+  addEventListener("hashchange", follow);
+  follow();
+}
+
+if (document.readyState === "loading") addEventListener("DOMContentLoaded", run);
+else run();

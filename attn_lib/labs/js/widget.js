@@ -1,0 +1,26 @@
+// The kernel host: what anywidget loads in JupyterLab, VS Code, Colab or marimo.
+import { h } from "./dom.js";
+import { labs } from "./labs.js";
+
+const literal = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : Array.isArray(value) ? `[${value.join(", ")}]` : JSON.stringify(value));
+
+/** The Python call that makes a lab in this state. */
+function call(kind, state, initial) {
+  const said = Object.keys(state).filter((key) => key === "scene" || String(state[key]) !== String(initial[key]));
+  return `${kind}(${said.map((key) => `${key}=${literal(state[key])}`).join(", ")})`;
+}
+
+function render({ model, el }) {
+  const kind = model.get("kind");
+  const figure = h("figure", { class: "attn-lab", "data-lab": kind, "aria-label": model.get("title") });
+  el.append(figure);
+  const host = { shareLabel: "Copy code", share: (state, initial) => call(kind, state, initial) };
+  const lab = labs[kind]({ model, el: figure, host });
+  figure.dataset.ready = "true";
+  return () => {
+    lab.stop();
+    figure.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,222 @@
+"""The book's matplotlib figures: the same colours and the same orientation as its labs.
+
+Rows are queries, columns are keys. Figures are made without pyplot, so that drawing one neither
+shows it nor keeps it alive.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from attn_lib.attention import AttentionResult
+
+_STOPS = json.loads((Path(__file__).parent / "labs" / "colors.json").read_text())["light"]
+weights_cmap = LinearSegmentedColormap.from_list("attention_weights", _STOPS["weights"])
+scores_cmap = LinearSegmentedColormap.from_list("attention_scores", _STOPS["scores"])
+ACCENT, INK, MUTED, LINE = "#a34a17", "#1b1f24", "#57606a", "#d9dee4"
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": MUTED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.prop_cycle": mpl.cycler(color=[ACCENT, "#2d6a8e", "#6742b5", "#4a7a3a"]),
+    "figure.facecolor": "white",
+    "figure.dpi": 96,
+    "figure.constrained_layout.use": True,
+    "lines.linewidth": 1.6,
+    "mathtext.fontset": "stix",
+    "savefig.facecolor": "white",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+}
+
+
+def style():
+    """Draw in the book's style inside a ``with`` block."""
+    return mpl.rc_context(STYLE)
+
+
+def score_limit(S: np.ndarray) -> float:
+    """Give the end of a score map: the power of two that holds every finite score."""
+    finite = np.abs(S[np.isfinite(S)])
+    largest = finite.max(initial=0)
+    return 1.0 if largest == 0 else float(2 ** np.ceil(np.log2(largest)))
+
+
+def heatmap(
+    ax: Axes,
+    M: np.ndarray,
+    *,
+    rows: Sequence[str] | None = None,
+    cols: Sequence[str] | None = None,
+    kind: str = "weights",
+    numbers: bool | None = None,
+    digits: int | None = None,
+    title: str | None = None,
+    limit: float | None = None,
+):
+    """Draw a matrix as the labs do: one cell per entry, rows downwards.
+
+    Parameters
+    ----------
+    ax : Axes
+    M : ndarray, shape (n, m)
+        −∞ is drawn as a hatched cell: forbidden, which is not weight zero.
+    rows, cols : sequence of str, optional
+        Labels of the n rows (queries) and m columns (keys).
+    kind : {"weights", "scores"}
+        Weights run from 0 to 1 on the sequential map; scores from −limit to limit on the
+        diverging one.
+    numbers : bool, optional
+        Write each entry in its cell; by default up to 12 rows and columns.
+    digits : int, optional
+        With how many decimals; by default 2 for weights, 1 for scores.
+    title : str, optional
+    limit : float, optional
+        For scores, by default the power of two that holds them all.
+
+    Returns
+    -------
+    matplotlib.image.AxesImage
+        For a colour bar.
+
+    Raises
+    ------
+    ValueError
+        If `M` is no matrix, `kind` is unknown, or a list of labels has another length.
+    """
+    M = np.asarray(M, float)
+    if M.ndim != 2:
+        raise ValueError(f"a heatmap shows a matrix (n, m), got shape {M.shape}")
+    if kind not in ("weights", "scores"):
+        raise ValueError(f'kind must be "weights" or "scores", got {kind!r}')
+    for name, labels, size in (("rows", rows, M.shape[0]), ("cols", cols, M.shape[1])):
+        if labels is not None and len(labels) != size:
+            raise ValueError(f"{name} must name all {size}, got {len(labels)} labels")
+    low, high = (0, 1) if kind == "weights" else (-1, 1)
+    scale = 1 if kind == "weights" else (limit or score_limit(M))
+    cmap = weights_cmap if kind == "weights" else scores_cmap
+    image = ax.imshow(
+        np.where(np.isfinite(M), M, np.nan), cmap=cmap, vmin=low * scale, vmax=high * scale
+    )
+    _cells(ax, M, rows, cols)
+    if numbers if numbers is not None else max(M.shape) <= 12:
+        _numbers(ax, M, image, digits or (2 if kind == "weights" else 1))
+    if title:
+        ax.set_title(title)
+    return image
+
+
+def _cells(ax: Axes, M: np.ndarray, rows, cols) -> None:
+    """Rule the cells apart, label them, and hatch the forbidden ones."""
+    n, m = M.shape
+    ax.set_xticks(range(m), cols or [str(j + 1) for j in range(m)], rotation=90)
+    ax.set_yticks(range(n), rows or [str(i + 1) for i in range(n)])
+    ax.xaxis.tick_top()
+    ax.set_xticks(np.arange(m + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=1)
+    ax.tick_params(which="both", length=0)
+    ax.spines[:].set_visible(False)
+    for i, j in np.argwhere(np.isneginf(M)):
+        cell = mpl.patches.Rectangle(
+            (j - 0.5, i - 0.5), 1, 1, facecolor="none", edgecolor=LINE, hatch="////", linewidth=0
+        )
+        ax.add_patch(cell)
+
+
+def _numbers(ax: Axes, M: np.ndarray, image, digits: int) -> None:
+    """Write each finite entry in its cell, black or white, whichever reads better."""
+    for (i, j), value in np.ndenumerate(M):
+        if np.isfinite(value):
+            color = image.cmap(image.norm(value))
+            ink = "black" if luminance(color[:3]) > 0.179 else "white"
+            ax.text(j, i, in_cell(value, digits), ha="center", va="center", color=ink, fontsize=7)
+
+
+def luminance(rgb: Sequence[float]) -> float:
+    """Relative luminance of an sRGB colour with channels from 0 to 1 (WCAG 2)."""
+    c = np.asarray(rgb, float)
+    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def in_cell(value: float, digits: int) -> str:
+    """Write a number as short as a cell needs: .42, −.3, 0, 12."""
+    size = abs(value)
+    decimals = 0 if size >= 9.95 else min(1, digits) if size >= 0.995 else digits
+    text = f"{value:.{decimals}f}"
+    return "0" if float(text) == 0 else text.replace("0.", ".").replace("-", "−")
+
+
+def attention_figure(
+    result: AttentionResult,
+    *,
+    tokens: Sequence[str],
+    query: int | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Figure:
+    """Draw a layer from left to right: scores, weights, outputs, the chosen query framed.
+
+    Parameters
+    ----------
+    result : AttentionResult
+        Of one sequence: scores and weights (n, n), output (n, d_v).
+    tokens : sequence of str
+        The n tokens, which name rows and columns.
+    query : int, optional
+        The row to frame.
+    outputs : sequence of str, optional
+        Names of the d_v coordinates of the output.
+
+    Returns
+    -------
+    Figure
+    """
+    n, d_v = len(tokens), result.output.shape[1]
+    with style():
+        fig = Figure(figsize=(7.2, 1.5 + 5.2 * n / (2 * n + d_v + 2)))
+        panels = fig.subplots(1, 3, sharey=True, width_ratios=[n, n, d_v])
+        drawn = (
+            (result.scores, "scores", "Scores $S$", tokens, 1),
+            (result.weights, "weights", "Weights $A$", tokens, 2),
+            (result.output, "scores", "Outputs $O$", outputs, 2),
+        )
+        for ax, (M, kind, title, cols, digits) in zip(panels, drawn, strict=True):
+            image = heatmap(ax, M, rows=tokens, cols=cols, kind=kind, digits=digits, title=title)
+            bar = fig.colorbar(image, ax=ax, location="bottom", shrink=0.5, aspect=14, pad=0.03)
+            bar.set_ticks([image.norm.vmin, image.norm.vmax])
+            bar.ax.tick_params(length=0, labelsize=7)
+            bar.outline.set_visible(False)
+            if query is not None:
+                _frame_row(ax, query, M.shape[1])
+        if query is not None:
+            label = panels[0].get_yticklabels()[query]
+            label.set(color=ACCENT, fontweight="bold")
+    return fig
+
+
+def _frame_row(ax: Axes, row: int, columns: int) -> None:
+    """Frame one query's row."""
+    ax.add_patch(
+        mpl.patches.Rectangle(
+            (-0.5, row - 0.5), columns, 1, fill=False, edgecolor=ACCENT, linewidth=1.6, zorder=3
+        )
+    )
