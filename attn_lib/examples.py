@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["ACCOUNT", "CHEF", "RIVER", "SCENES", "Scene"]
+from attn_lib.draws import normals
+
+__all__ = ["ACCOUNT", "CHEF", "RIVER", "SCENES", "Scene", "random_scene"]
 
 
 @dataclass(frozen=True)
@@ -224,3 +226,62 @@ ACCOUNT = _bank_scene("account", ("She", "opened", "a", "bank", "account"))
 SCENES = {scene.name: scene for scene in (CHEF, RIVER, ACCOUNT)}
 
 # Random scenes ---------------------------------------------------------------
+
+RANDOM_NOTE = (
+    "Drawn at random. Key width 8 keeps the first 8 coordinates of the same queries and keys."
+)
+
+
+def random_scene(n: int = 8, *, seed: int = 0, d: int = 64, d_k: int = 64, d_v: int = 4) -> Scene:
+    """Draw a scene: tokens N(0, 1), and maps that keep that variance.
+
+    Entries of ``W_Q``, ``W_K`` and ``W_V`` have variance 1/d and are drawn apart, so queries and
+    keys have coordinates of mean 0 and variance about 1. Smaller widths are the first
+    coordinates of larger ones: a change of `d_k` keeps what is common.
+
+    Parameters
+    ----------
+    n : int
+        Number of tokens; fewer are the first of more.
+    seed : int
+        Which draw.
+    d, d_k, d_v : int
+        Widths of tokens, of keys (at most 64) and of values.
+
+    Returns
+    -------
+    Scene
+        Named ``"random"``, with tokens x₁ … xₙ.
+
+    Raises
+    ------
+    ValueError
+        If `d_k` is not from 1 to 64.
+
+    Notes
+    -----
+    Chapter 3 says why variance 1/d. The draws are those of the labs, see `attn_lib.draws`.
+    """
+    widest = 64
+    if not 1 <= d_k <= widest:
+        raise ValueError(f"d_k must be from 1 to {widest}, got {d_k}")
+
+    def weights(stream: int, columns: int) -> np.ndarray:
+        return normals(seed, stream, d, columns) / np.sqrt(d)
+
+    return Scene(
+        name="random",
+        label="random vectors",
+        tokens=tuple(f"x{i}".translate(_SUBSCRIPTS) for i in range(1, n + 1)),
+        features=tuple(str(r) for r in range(1, d + 1)),
+        X=_fixed(normals(seed, 0, n, d)),
+        W_Q=_fixed(weights(1, widest)[:, :d_k]),
+        W_K=_fixed(weights(2, widest)[:, :d_k]),
+        W_V=_fixed(weights(3, d_v)),
+        outputs=tuple(str(r) for r in range(1, d_v + 1)),
+        query=0,
+        note=RANDOM_NOTE,
+    )
+
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
