@@ -1,1 +1,46 @@
-// Mends of the theme and print: see below.
+// Mends of the theme's pages that no setting reaches. Runs deferred, when the page has been parsed.
+"use strict";
+
+// --- for screen readers and keyboards ---------------------------------------------------------------
+{
+  const all = (selector, mend) => document.querySelectorAll(selector).forEach(mend);
+
+  // The name of a button must hold the words it shows.
+  all(".search-button-field", (button) => button.removeAttribute("aria-label"));
+  all(".theme-switch-button .theme-switch", (icon) => {
+    icon.removeAttribute("title");
+    icon.removeAttribute("role");
+    icon.setAttribute("aria-hidden", "true");
+    icon.querySelector("title")?.remove();
+  });
+
+  // The book's title lies outside every landmark.
+  all(".sidebar-primary-item:has(> .navbar-brand)", (item) => {
+    item.setAttribute("role", "navigation");
+    item.setAttribute("aria-label", "Home");
+  });
+
+  // A list of works needs items; docutils gives them a role that ARIA has dropped.
+  all(".citation-list > .citation", (entry) => entry.setAttribute("role", "listitem"));
+
+  // A formula wider than its column scrolls, so the keyboard must reach it.
+  const reachFormulas = () =>
+    all("mjx-container[display='true']", (formula) => {
+      if (formula.scrollWidth > formula.clientWidth) formula.setAttribute("tabindex", "0");
+      else formula.removeAttribute("tabindex");
+    });
+  window.MathJax?.startup?.promise?.then(reachFormulas);
+  addEventListener("resize", reachFormulas);
+}
+
+// --- print: what is folded on the screen is open on paper ---------------------------------------------
+{
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const details of opened) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
+  });
+}

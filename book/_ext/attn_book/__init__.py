@@ -1,11 +1,10 @@
 """The book's own Sphinx extension: each module is one behaviour, and says why the book needs it."""
 
-from . import assets, cache, notebooks
+from . import assets, cache, mends, notebooks, values
 
 
 def setup(app):
     """Connect every behaviour."""
-    cache.setup(app)
-    assets.setup(app)
-    notebooks.setup(app)
+    for behaviour in (cache, assets, values, mends, notebooks):
+        behaviour.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

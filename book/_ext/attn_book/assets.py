@@ -44,8 +44,10 @@ def copy_mathjax(app, exception):
     target = Path(app.outdir, "_static/mathjax")
     for name in MATHJAX:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (source / name).is_dir() else shutil.copyfile
-        copy(source / name, target / name)
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(source / name, target / name)
 
 
 def drop_widget_state(app, pagename, templatename, context, doctree):

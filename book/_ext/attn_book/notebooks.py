@@ -14,9 +14,9 @@ from myst_nb.ext.glue.crossref import read_glue_cache
 
 from .plain_markdown import plain
 
-FIRST_CELL = (
-    "This notebook is a chapter of *Self-Attention from First Principles*. It imports `attn_lib`: keep the "
-    "notebook beside the folder `attn_lib` of the book, or install that with pip."
+NEEDS = (
+    "*The cells import `attn_lib`, the library of this book: keep the notebook beside the book's folder "
+    "`attn_lib`, or install that with pip.*"
 )
 
 
@@ -36,12 +36,14 @@ def offer_notebook(app, pagename, templatename, context, doctree):
 def readers_notebook(app, docname):
     """Return the chapter as a notebook in plain Markdown, the same whenever it is built."""
     notebook = jupytext.read(app.env.doc2path(docname))
-    notebook.cells.insert(1, nbformat.v4.new_markdown_cell(FIRST_CELL))
     words = References(app, docname)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = plain(cell.source, words.resolve)
     notebook.cells = [cell for cell in notebook.cells if cell.source]
+    kinds = [cell.cell_type for cell in notebook.cells]
+    if "code" in kinds:
+        notebook.cells.insert(kinds.index("code"), nbformat.v4.new_markdown_cell(NEEDS))
     for i, cell in enumerate(notebook.cells):
         cell.id = f"cell-{i}"  # random otherwise
     notebook.metadata.pop("jupytext", None)
@@ -135,15 +137,18 @@ class References:
 
     def glue(self, target, role=""):
         """The value a cell has glued, as the page shows it."""
-        key, _, spec = target.rpartition(":") if role == "glue:text" and ":" in target else (target, "", "")
-        where, _, key = key.rpartition("::")
-        docname = (Path(self.docname).parent / where).with_suffix("").as_posix() if where else self.docname
-        folder = self.env.mystnb_config.output_folder
-        data = read_glue_cache(folder, docname).get(key, {}).get("data", {})
-        text = data.get("text/plain")
-        if text is None:
-            return None
-        return format_plain_text(text, spec or "s")
+        key, _, spec = target.rpartition(":") if role == "glue:text" else (target, "", "")
+        text = self.value(key or target)
+        return None if text is None else format_plain_text(text, spec if key else "s")
+
+    def eval(self, name, role=""):
+        """The text of a named value."""
+        return self.value(name)
+
+    def value(self, name):
+        """The text a cell has kept under a name, if any."""
+        kept = read_glue_cache(self.env.mystnb_config.output_folder, self.docname)
+        return kept.get(name, {}).get("data", {}).get("text/plain")
 
 
 def setup(app):
