@@ -10,6 +10,7 @@ from pathlib import Path
 from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.errors import ExtensionError
 
+STATIC = "attn_lib/labs/static"
 LABS = ("labs.page.js", "labs.css")
 MATHJAX = (
     "startup.js",
@@ -24,14 +25,13 @@ MATHJAX = (
 
 def add_labs(app, config):
     """Give every page the labs' style and script; a module script would not run from ``file://``."""
-    static = Path(app.srcdir, "attn_lib/labs/static")
-    missing = [name for name in LABS if not (static / name).is_file()]
+    missing = [name for name in LABS if not Path(app.srcdir, STATIC, name).is_file()]
     if missing:
         raise ExtensionError(
-            f"{' and '.join(missing)} missing in attn_lib/labs/static: no lab would run in the pages. "
+            f"{' and '.join(missing)} missing in {STATIC}: no lab would run in the pages. "
             "These files are committed; to make them anew, run the build in attn_lib/labs/js."
         )
-    config.html_static_path += [str(static / name) for name in LABS]
+    config.html_static_path += [f"{STATIC}/{name}" for name in LABS]
     app.add_css_file("labs.css")
     app.add_js_file("labs.page.js", loading_method="defer")
 
