@@ -1,0 +1,456 @@
+"""Known wrong answers to the exercises, from scores to masks, each as the function it is.
+
+The checks in `attn_lib.checks` name a mistake when a reader's function gives its numbers, or
+stops with its error. Written without the shape checks of `attn_lib`, so that a mistake fails
+as the reader's own does.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from attn_lib.attention import softmax
+from attn_lib.masks import causal_mask, window_mask
+
+
+class Mistake(NamedTuple):
+    """A known wrong answer: its short name, what to tell the reader, and the function itself.
+
+    Two entries may share a name, where one mistake can be written in two ways.
+    """
+
+    name: str
+    why: str
+    make: Callable
+
+
+WRONG_AXIS = (
+    "your weights sum to one along columns. Softmax must run along each row, over the keys: a row "
+    "is one query sharing itself out. Over columns the keys would share out, and a query could "
+    "get a total weight of almost nothing, or of several."
+)
+
+
+def _scaled(Q, K):
+    """Right scores, without the checks that would catch a wrong shape early."""
+    return Q @ K.T / math.sqrt(K.shape[-1])
+
+
+SCORE_MISTAKES = (
+    Mistake(
+        "no scale",
+        "you leave out the division by √d_k. A dot product of d_k products has variance d_k, so "
+        "unscaled scores grow with the width and softmax becomes nearly one-hot.",
+        lambda Q, K: Q @ K.T,
+    ),
+    Mistake(
+        "divided by d_k",
+        "you divide by d_k, not by √d_k. The *variance* of a dot product is d_k, its typical size "
+        "√d_k: dividing by d_k makes scores tiny for wide keys, and the weights nearly equal.",
+        lambda Q, K: Q @ K.T / K.shape[-1],
+    ),
+    Mistake(
+        "multiplied by √d_k",
+        "you multiply by √d_k, and it should divide: scaling is there to keep scores small.",
+        lambda Q, K: Q @ K.T * math.sqrt(K.shape[-1]),
+    ),
+    *(
+        Mistake(
+            "divided by the root of a number of tokens",
+            "you divide by the root of a number of tokens. A dot product has as many terms as a "
+            "key has coordinates, d_k = `K.shape[-1]`; `len(K)` and `len(Q)` count rows.",
+            make,
+        )
+        for make in (
+            lambda Q, K: Q @ K.T / math.sqrt(len(Q)),
+            lambda Q, K: Q @ K.T / math.sqrt(len(K)),
+        )
+    ),
+    *(
+        Mistake(
+            "divided by √d_model",
+            f"you divide by √{width}, whatever the width of a key. The scale is 1/√d_k, with d_k "
+            "the width of one head's keys (`K.shape[-1]`), not the model's: a larger divisor "
+            "makes the weights flatter.",
+            lambda Q, K, width=width: Q @ K.T / math.sqrt(width),
+        )
+        for width in (8, 16, 32, 64, 128, 256, 512, 768, 1024)
+    ),
+    *(
+        Mistake(
+            "swapped Q and K",
+            "your table has a row for each key. You computed K Qᵀ, or transposed it: rows are "
+            "queries, so it is Q Kᵀ. With as many queries as keys no error would warn you.",
+            make,
+        )
+        for make in (lambda Q, K: _scaled(K, Q), lambda Q, K: K @ Q.T)
+    ),
+    Mistake(
+        "keys not transposed",
+        "you multiply Q by K, not by Kᵀ. A score is a dot product of a row of Q with a row of K.",
+        lambda Q, K: Q @ K,
+    ),
+    Mistake(
+        "keys not transposed",
+        "you multiply Q by K, not by Kᵀ. A score is a dot product of a row of Q with a row of K.",
+        lambda Q, K: np.dot(Q, K),
+    ),
+)
+
+
+def _softmax_without_shift(S, axis=-1):
+    return np.exp(S) / np.exp(S).sum(axis=axis, keepdims=True)
+
+
+WEIGHT_MISTAKES = (
+    Mistake("wrong axis", WRONG_AXIS, lambda S: softmax(S, axis=0)),
+    Mistake(
+        "one softmax for the whole table",
+        "your weights sum to one over the whole table. Each query has its own softmax: every row "
+        "must sum to one.",
+        lambda S: softmax(S, axis=None),
+    ),
+    Mistake(
+        "no softmax",
+        "these are still scores. Softmax turns each row into positive weights that sum to one.",
+        lambda S: S * 1.0,
+    ),
+    *(
+        Mistake(
+            "not normalised",
+            "you take exp and stop there. Divide each row by its sum: its weights must add to one.",
+            make,
+        )
+        for make in (np.exp, lambda S: np.exp(S - S.max(axis=-1, keepdims=True)))
+    ),
+    Mistake(
+        "no exp",
+        "you divide scores by their sum, without exp. Scores may be negative, or sum to zero: "
+        "these are no weights.",
+        lambda S: S / S.sum(axis=-1, keepdims=True),
+    ),
+    Mistake(
+        "missing keepdims",
+        "a sum or maximum over each row has lost its axis, so it does not line up with the rows: "
+        "use `keepdims=True`. On a square table there would be no error, only wrong numbers.",
+        lambda S: S / S.sum(axis=-1),
+    ),
+    Mistake(
+        "exp overflows",
+        "your weights are NaN for scores near 1000: exp overflows, and ∞/∞ is NaN. Subtract each "
+        "row's largest score first; softmax does not notice a shift.",
+        _softmax_without_shift,
+    ),
+    Mistake(
+        "one maximum for all rows",
+        "you subtract the largest score of the whole table. A row far below it becomes 0/0 = NaN: "
+        "subtract each row's own maximum.",
+        lambda S: _softmax_without_shift(S - S.max()),
+    ),
+)
+
+
+def _mix(A, V):
+    return A, A @ V
+
+
+def _allowed(S, keep):
+    return S if keep is None else np.where(keep, S, -np.inf)
+
+
+def _weights(Q, K, keep=None):
+    return softmax(_allowed(_scaled(Q, K), keep))
+
+
+def _from_scores(mistake: Mistake) -> Mistake:
+    """Go on from wrong scores as in attention."""
+    return mistake._replace(
+        make=lambda Q, K, V, keep=None: _mix(softmax(_allowed(mistake.make(Q, K), keep)), V)
+    )
+
+
+def _from_weights(mistake: Mistake) -> Mistake:
+    """Come to wrong weights from right scores, and go on as in attention."""
+    return mistake._replace(
+        make=lambda Q, K, V, keep=None: _mix(mistake.make(_allowed(_scaled(Q, K), keep)), V)
+    )
+
+
+def _from_projections(mistake: Mistake) -> Mistake:
+    """Make the mistake with queries, keys and values that are projected rightly."""
+    return mistake._replace(make=lambda X, W_Q, W_K, W_V: mistake.make(X @ W_Q, X @ W_K, X @ W_V))
+
+
+_VALUES_FIRST = (
+    "the values come last, on the right: O = A V. Row i of A holds the weights of query i, one for "
+    "each row of V; V A does not even have fitting shapes."
+)
+_VALUES_SCORED = (
+    "you compare queries with *values*. Keys decide where a query reads, values what it gets: "
+    "scores are Q Kᵀ, and V enters only in A V."
+)
+
+ATTENTION_MISTAKES = (
+    *(_from_scores(mistake) for mistake in SCORE_MISTAKES),
+    Mistake(
+        "scaled after softmax",
+        "you divide by √d_k after the softmax. It belongs to the scores: your weights sum to "
+        "1/√d_k, and are as sharp as without scaling.",
+        lambda Q, K, V, keep=None: _mix(
+            softmax(_allowed(Q @ K.T, keep)) / math.sqrt(K.shape[-1]), V
+        ),
+    ),
+    Mistake(
+        "softmax twice",
+        "you take the softmax twice. The second one sees numbers between 0 and 1 only, and makes "
+        "all weights nearly equal.",
+        lambda Q, K, V, keep=None: _mix(softmax(_weights(Q, K, keep)), V),
+    ),
+    *(
+        Mistake("values scored", _VALUES_SCORED, make)
+        for make in (
+            lambda Q, K, V, keep=None: Q @ V.T,
+            lambda Q, K, V, keep=None: np.dot(Q, V.T),
+        )
+    ),
+    *(
+        Mistake(
+            "V before A",
+            _VALUES_FIRST,
+            lambda Q, K, V, keep=None, mix=mix: mix(_weights(Q, K, keep), V),
+        )
+        for mix in (
+            lambda A, V: V @ A,
+            lambda A, V: np.dot(V, A),
+            lambda A, V: V.T @ A,
+            lambda A, V: np.dot(V.T, A),
+        )
+    ),
+    Mistake(
+        "V before A",
+        "you mix the values with raw scores and take the softmax of the result. Softmax makes the "
+        "weights; it comes before the values.",
+        lambda Q, K, V, keep=None: softmax(_scaled(Q, K) @ V),
+    ),
+    Mistake(
+        "keys mixed",
+        "you average the *keys*. Keys say where to read; what is read are the values: O = A V.",
+        lambda Q, K, V, keep=None: _mix(_weights(Q, K, keep), K),
+    ),
+    Mistake(
+        "output forgotten",
+        "you return the weights. The output is their product with the values, A V.",
+        lambda Q, K, V, keep=None: _weights(Q, K, keep),
+    ),
+    Mistake(
+        "weights and output exchanged",
+        "return the weights first, then the output.",
+        lambda Q, K, V, keep=None: _mix(_weights(Q, K, keep), V)[::-1],
+    ),
+    *(_from_weights(mistake) for mistake in WEIGHT_MISTAKES),
+)
+
+
+def _masking(change: Callable) -> Callable:
+    """Attention whose scores are changed by `change(S, keep)` before the softmax."""
+    return lambda Q, K, V, keep: _mix(softmax(change(_scaled(Q, K), keep)), V)
+
+
+def _after_softmax(Q, K, V, keep):
+    return softmax(_scaled(Q, K)) * keep
+
+
+def _renormalised(Q, K, V, keep):
+    A = _after_softmax(Q, K, V, keep)
+    return _mix(A / A.sum(axis=-1, keepdims=True), V)
+
+
+_LARGE_NEGATIVE = (
+    "a query with nothing to look at must give zeros. A large negative number is not −∞: when it "
+    "stands in a whole row, softmax ignores it as a common shift, and the query reads "
+)
+
+MASK_MISTAKES = (
+    Mistake(
+        "mask ignored",
+        "forbidden keys are still read: the mask has no effect.",
+        lambda Q, K, V, keep: _mix(softmax(_scaled(Q, K)), V),
+    ),
+    Mistake(
+        "mask polarity",
+        "your mask is the wrong way round: here True means that a query **may** look. Other "
+        "libraries use True for *hide*; say which, every time.",
+        _masking(lambda S, keep: np.where(keep, -np.inf, S)),
+    ),
+    Mistake(
+        "mask multiplied",
+        "you multiply scores by the mask (or set them to 0). A score of 0 still has weight "
+        "e⁰ = 1 before normalising: forbidden scores must become −∞.",
+        _masking(lambda S, keep: S * keep),
+    ),
+    Mistake(
+        "mask added as 0 and 1",
+        "you add True and False as 1 and 0. A boolean mask chooses; only a float mask is added.",
+        _masking(lambda S, keep: S + keep),
+    ),
+    Mistake(
+        "mask after softmax",
+        "you set weights to 0 after the softmax, so a row no longer sums to one: forbidden keys "
+        "have taken their share away. Mask the scores, before the softmax.",
+        lambda Q, K, V, keep: _mix(_after_softmax(Q, K, V, keep), V),
+    ),
+    *(
+        Mistake(
+            "NaN from 0·∞",
+            "everything is NaN: you multiply −∞ by a mask, and 0·∞ is NaN, at the very keys that "
+            "may be read. Choose instead: `np.where(keep, scores, -np.inf)`.",
+            _masking(change),
+        )
+        for change in (
+            lambda S, keep: S + (1.0 - keep) * -np.inf,
+            lambda S, keep: S * keep + (1.0 - keep) * -np.inf,
+        )
+    ),
+    Mistake(
+        "mask after softmax",
+        "you set weights to 0 after the softmax and normalise again. On paper that is the same; "
+        "but where a forbidden key has a huge score, the allowed weights have already been "
+        "rounded to 0, and 0/0 is NaN. Mask the scores, before the softmax.",
+        _renormalised,
+    ),
+    Mistake(
+        "NaN from an empty row",
+        "a query with nothing to look at must give zeros, yours gives NaN: its row is all −∞, and "
+        "−∞ − (−∞) is NaN (or its sum is 0, and 0/0 is).",
+        lambda Q, K, V, keep: _mix(_softmax_without_shift(_allowed(_scaled(Q, K), keep)), V),
+    ),
+    Mistake(
+        "large negative number instead of −∞",
+        _LARGE_NEGATIVE + "all forbidden keys in equal parts.",
+        _masking(lambda S, keep: np.where(keep, S, -1e9)),
+    ),
+    Mistake(
+        "large negative number added",
+        _LARGE_NEGATIVE + "the forbidden keys as if there were no mask.",
+        _masking(lambda S, keep: S + np.where(keep, 0, -1e9)),
+    ),
+    *ATTENTION_MISTAKES,
+)
+
+_OTHERWISE = {"swapped Q and K", "keys not transposed"}  # told in other words below
+
+SELF_ATTENTION_MISTAKES = (
+    Mistake(
+        "divided by √d_model",
+        "you divide by the root of X's width, d. The dot products have d_k terms, the width of a "
+        "*key*: dividing by √d makes the weights too flat.",
+        lambda X, W_Q, W_K, W_V: _mix(
+            softmax((X @ W_Q) @ (X @ W_K).T / math.sqrt(X.shape[-1])), X @ W_V
+        ),
+    ),
+    Mistake(
+        "swapped Q and K",
+        "your table of weights belongs to K Qᵀ, the transpose of the scores: rows are queries, so "
+        "it is Q Kᵀ. Here n = m, so no error warns you.",
+        lambda X, W_Q, W_K, W_V: _mix(softmax(_scaled(X @ W_K, X @ W_Q)), X @ W_V),
+    ),
+    Mistake(
+        "not projected",
+        "you compare the tokens themselves, without W_Q and W_K. What a token asks for and what "
+        "it can be found by are two different maps of it.",
+        lambda X, W_Q, W_K, W_V: _mix(softmax(_scaled(X, X)), X @ W_V),
+    ),
+    Mistake(
+        "not projected",
+        "you average the tokens themselves, without W_V. The values are X W_V.",
+        lambda X, W_Q, W_K, W_V: _mix(softmax(_scaled(X @ W_Q, X @ W_K)), X),
+    ),
+    *(
+        Mistake(
+            "factors in the wrong order",
+            "two factors do not fit. Tokens are rows, so a projection stands on their right, "
+            "Q = X W_Q; and scores need the keys transposed, Q Kᵀ.",
+            make,
+        )
+        for make in (
+            lambda X, W_Q, W_K, W_V: W_Q @ X,
+            lambda X, W_Q, W_K, W_V: X @ W_Q.T,
+            lambda X, W_Q, W_K, W_V: np.dot(W_Q, X),
+            lambda X, W_Q, W_K, W_V: (X @ W_Q) @ (X @ W_K),
+            lambda X, W_Q, W_K, W_V: np.dot(X @ W_Q, X @ W_K),
+        )
+    ),
+    *(_from_projections(m) for m in ATTENTION_MISTAKES if m.name not in _OTHERWISE),
+)
+
+CAUSAL_MASK_MISTAKES = (
+    Mistake(
+        "own key forbidden",
+        "a query may look at its own key: j ≤ i + offset, not j < i + offset. With < the first "
+        "query would have nothing to read.",
+        lambda n, m, offset: causal_mask(n, m, offset=offset - 1),
+    ),
+    Mistake(
+        "mask polarity",
+        "your mask is the wrong way round: True means that a query **may** look. Yours lets it "
+        "see the future only.",
+        lambda n, m, offset: ~causal_mask(n, m, offset=offset),
+    ),
+    Mistake(
+        "rows and columns exchanged",
+        "rows are queries (n of them) and columns are keys (m): yours is the transpose.",
+        lambda n, m, offset: causal_mask(n, m, offset=offset).T,
+    ),
+    Mistake(
+        "offset ignored",
+        "you leave out the offset. Behind a cache the first new query may already read all "
+        "cached keys.",
+        lambda n, m, offset: causal_mask(n, m),
+    ),
+    Mistake(
+        "offset subtracted",
+        "the offset counts keys *before* the first query's own, so it adds: j ≤ i + offset.",
+        lambda n, m, offset: causal_mask(n, m, offset=-offset),
+    ),
+    Mistake(
+        "float mask",
+        "this is a mask of 0 and −∞, to be added. It works, but the exercise asks for a boolean "
+        "one: True where a query may look.",
+        lambda n, m, offset: np.where(causal_mask(n, m, offset=offset), 0, -np.inf),
+    ),
+)
+
+WINDOW_MASK_MISTAKES = (
+    Mistake(
+        "window one too wide",
+        "your queries see one key too many: the window counts the query's own key.",
+        lambda n, window: window_mask(n, window=window + 1),
+    ),
+    Mistake(
+        "window one too narrow",
+        "your queries see one key too few: window keys, the own one among them.",
+        lambda n, window: causal_mask(n) & ~causal_mask(n, offset=1 - window),
+    ),
+    Mistake(
+        "not causal",
+        "your queries see the future: the window ends at the query's own key.",
+        lambda n, window: abs(np.arange(n)[:, None] - np.arange(n)) < window,
+    ),
+    Mistake(
+        "window ignored",
+        "your queries see their whole past: the window has no effect.",
+        lambda n, window: causal_mask(n),
+    ),
+    Mistake(
+        "mask polarity",
+        "your mask is the wrong way round: True means that a query **may** look.",
+        lambda n, window: ~window_mask(n, window=window),
+    ),
+    Mistake(
+        "rows and columns exchanged",
+        "rows are queries and columns are keys: yours lets a query see the keys after it.",
+        lambda n, window: window_mask(n, window=window).T,
+    ),
+)
