@@ -1,7 +1,7 @@
 // AttentionLab: tokens → scores → weights → outputs, and the chosen query's sum written out.
 import { colorLimit } from "./colors.js";
 import { checkbox, seed, select, slider } from "./controls.js";
-import { h, setText, sym, textWidth } from "./dom.js";
+import { h, setStyle, setText, sym, textWidth } from "./dom.js";
 import { normals } from "./draws.js";
 import { isPermutation, read } from "./fragment.js";
 import { defineLab } from "./frame.js";
@@ -205,9 +205,9 @@ function build({ model, signal, set, state }) {
     const alone = Math.floor((width - label) / names.length);
     const cell = clamp(wide ? beside : alone, CELL.least, CELL.most);
     flow.classList.toggle("attn-beside", wide);
-    flow.style.setProperty("--cell", `${cell}px`);
-    flow.style.setProperty("--label", `${label}px`);
-    flow.style.setProperty("--heading", `${Math.ceil(textWidth([...names, ...outputs]))}px`);
+    setStyle(flow, "--cell", `${cell}px`);
+    setStyle(flow, "--label", `${label}px`);
+    setStyle(flow, "--heading", `${Math.ceil(textWidth([...names, ...outputs]))}px`);
     return cell;
   }
 
@@ -237,9 +237,9 @@ function build({ model, signal, set, state }) {
       const shared = { n, theme, cell, rows: result.tokens, rowIds: now.order, current: row };
       const byKey = { ...shared, m: n, cols: result.tokens, colIds: now.order, forbidden: now.mask === "none" ? undefined : Array.from(S, (value) => value === -Infinity) };
       const sentence = describe(result);
-      panels.scores.update({ ...byKey, values: S, limit: colorLimit(S), sentence: "Scores of every query (row) with every key (column)", formula: [sym("S"), " = ", sym("Q"), sym("K"), h("sup", {}, "⊤"), ...(now.scale ? ["/", ...radical()] : [])] });
-      panels.weights.update({ ...byKey, values: A, sentence: `Weights. ${sentence}`, formula: [sym("A"), " = softmax of each row", ...(now.temperature === 1 ? [] : [" of ", sym("S"), "/", sym("T")])] });
-      panels.output.update({ ...shared, m: d_v, cols: outputs, colIds: outputs, values: O, limit: colorLimit(O), sentence: "Output of every query (row), coordinate by coordinate", formula: [sym("O"), " = ", sym("A"), sym("V")] });
+      panels.scores.update({ ...byKey, values: S, limit: colorLimit(S), sentence: "Scores of every query (row) with every key (column)", formulaKey: now.scale, formula: () => [sym("S"), " = ", sym("Q"), sym("K"), h("sup", {}, "⊤"), ...(now.scale ? ["/", ...radical()] : [])] });
+      panels.weights.update({ ...byKey, values: A, sentence: `Weights. ${sentence}`, formulaKey: now.temperature === 1, formula: () => [sym("A"), " = softmax of each row", ...(now.temperature === 1 ? [] : [" of ", sym("S"), "/", sym("T")])] });
+      panels.output.update({ ...shared, m: d_v, cols: outputs, colIds: outputs, values: O, limit: colorLimit(O), sentence: "Output of every query (row), coordinate by coordinate", formula: () => [sym("O"), " = ", sym("A"), sym("V")] });
       const a = A.subarray(row * n, row * n + n);
       sum.update({ query: result.tokens[row], tokens: result.tokens, a, V, o: O.subarray(row * d_v, row * d_v + d_v), outputs });
       setText(largest, fixed(Math.max(...a)));

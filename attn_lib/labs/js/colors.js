@@ -24,14 +24,15 @@ for (const [theme, kinds] of Object.entries(stops))
   for (const [kind, hexes] of Object.entries(kinds)) {
     const colors = table(hexes);
     maps[`${theme} ${kind}`] = {
-      colors,
-      css: `linear-gradient(90deg, ${hexes.join(", ")})`,
+      colors: colors.map((color) => [...color, 255]),
+      css: colors.map((color) => `rgb(${color})`),
+      ramp: `linear-gradient(90deg, ${hexes.join(", ")})`,
       // black or white digits, whichever stands out more: at least 4.58 on any colour
       dark: colors.map((color) => luminance(color) > 0.179),
     };
   }
 
-/** The map of a theme: `colors[step]`, `dark[step]` (whether digits on it are black), `css`. */
+/** The map of a theme: `colors[step]` as RGBA, `css[step]`, `dark[step]` (whether digits on it are black), and `ramp` for a colour bar. */
 export const colorMap = (theme, kind) => maps[`${theme} ${kind}`];
 
 /** Which of the map's 256 steps shows `value`: weights on [0, 1], scores on [−limit, limit]. */

@@ -17,6 +17,11 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Set a style property (or --variable) if it differs. */
+export function setStyle(element, property, value) {
+  if (element.style.getPropertyValue(property) !== String(value)) element.style.setProperty(property, value);
+}
+
 /** Does the reader ask for less motion? */
 export const stillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -35,12 +40,15 @@ export function glide(elements, duration) {
   };
 }
 
+/** The labs' typeface, as in labs.css, for what is drawn or measured on a canvas. */
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
+
 const ruler = document.createElement("canvas").getContext("2d");
 const measured = new Map();
 
 /** Width in px of the widest of some labels of a heatmap, in bold, as the chosen query's is. */
 export function textWidth(labels) {
-  ruler.font = '600 12.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif'; // as labs.css
+  ruler.font = `600 12.5px ${FONT}`;
   for (const label of labels) if (!measured.has(label)) measured.set(label, ruler.measureText(label).width);
   return Math.max(...labels.map((label) => measured.get(label)));
 }

@@ -34,9 +34,7 @@ export const defineLab = (lab) => ({ model, el, host }) => {
   let copied = 0;
 
   const draw = (state) => {
-    const now = theme();
-    root.dataset.theme = now;
-    const sentence = built.draw(clean(state), { theme: now, width });
+    const sentence = built.draw(clean(state), { theme: root.dataset.theme, width });
     clearTimeout(speaking);
     if (!spoken.textContent) setText(spoken, sentence);
     else speaking = setTimeout(() => setText(spoken, sentence), SPEAK_AFTER_MS);
@@ -76,12 +74,19 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     }
   }, { signal });
 
-  onTheme(store.redraw, signal);
+  const dress = () => {
+    root.dataset.theme = theme();
+  };
+  onTheme(() => {
+    dress();
+    store.redraw();
+  }, signal);
   const resizing = new ResizeObserver(([{ contentRect }]) => {
     if (Math.round(contentRect.width) === width) return;
     width = Math.round(contentRect.width);
     store.redraw();
   });
+  dress();
   width = Math.round(root.getBoundingClientRect().width);
   store.start();
   resizing.observe(root);

@@ -1,11 +1,13 @@
-// A heatmap: a real table of values, with its colours on one small canvas beneath the transparent cells.
+// A heatmap: a real table of values, with its colours and digits drawn on one canvas beneath the transparent cells.
+// (Coloured cells with text cost the main thread about five times as much per step of a slider.)
 import { colorMap, colorStep } from "./colors.js";
-import { h, setText, stillness } from "./dom.js";
+import { FONT, h, setStyle, setText, stillness } from "./dom.js";
 import { fixed, inCell } from "./numbers.js";
 
 const DIGITS_UP_TO = 12; // rows or columns; more leave no room for a number
 const TRAVEL_UP_TO = 16; // larger maps cross-fade instead
 const TRAVEL_MS = 550;
+const SETTLE_MS = 300; // the cells' own text, for screen readers and for copying, follows when a slider rests
 
 /**
  * @param {object} options
@@ -21,6 +23,7 @@ const TRAVEL_MS = 550;
 export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
+  const frame = h("div", { class: "attn-frame" });
   const caption = h("caption", { class: "attn-sr" });
   const head = h("thead");
   const body = h("tbody");
@@ -38,28 +41,33 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
   const pen = canvas.getContext("2d");
 
   let view = null; // what update() was last given
-  let cells = []; // per cell: the td, its text node, what it shows
+  let cells = []; // per cell: its td
+  let shown = null; // per cell: its value
   let steps = null; // per cell: its colour step, or -1 where forbidden
+  let settling = 0;
   let motion = 0; // the running animation frame
   let place = null; // where each row and column is drawn now: ids to fractional positions
 
   function build({ n, m }) {
-    const corner = h("td", { class: "attn-corner" }, canvas);
+    const corner = h("td", { class: "attn-corner" }, canvas, frame);
     head.replaceChildren(h("tr", {}, corner, Array.from({ length: m }, () => h("th", { scope: "col" }, h("span")))));
     cells = [];
     body.replaceChildren(
       ...Array.from({ length: n }, (_, row) => {
         const tr = h("tr", {}, h("th", { scope: "row" }, h("span")));
         for (let col = 0; col < m; col++) {
-          const text = document.createTextNode("");
-          const td = h("td", { "data-row": row, "data-col": col, tabindex: row || col ? -1 : 0 }, text);
-          cells.push({ td, text, value: undefined, ink: undefined });
+          const td = h("td", { "data-row": row, "data-col": col, tabindex: row || col ? -1 : 0 });
+          cells.push(td);
           tr.append(td);
         }
         return tr;
       }),
     );
+    shown = new Float64Array(n * m).fill(NaN);
     steps = new Int16Array(n * m);
+    setStyle(table, "--columns", m);
+    setStyle(table, "--rows", n);
+    table.setAttribute("aria-label", `${title}: rows are queries, columns are ${unit}s`);
   }
 
   function relabel({ rows, cols, current }) {
@@ -70,61 +78,59 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
     });
   }
 
-  function fill({ values, n, m, limit, theme }) {
-    const withDigits = Math.max(n, m) <= DIGITS_UP_TO;
-    const { dark } = colorMap(theme, kind);
-    for (let at = 0; at < cells.length; at++) {
-      const cell = cells[at];
-      const value = values[at];
-      const forbidden = view.forbidden?.[at] ?? false;
-      const step = forbidden ? -1 : colorStep(kind, value, limit);
-      steps[at] = step;
-      const ink = forbidden ? "attn-forbidden" : dark[step] ? "attn-black" : "attn-white";
-      if (ink !== cell.ink && (withDigits || forbidden || cell.ink === "attn-forbidden")) cell.td.className = cell.ink = ink;
-      if (value === cell.value) continue;
-      cell.value = value;
-      cell.td.dataset.value = value;
-      if (withDigits) cell.text.data = forbidden ? "" : inCell(value, digits);
-    }
-  }
+  const withDigits = () => Math.max(view.n, view.m) <= DIGITS_UP_TO;
+  const text = (at) => (steps[at] < 0 ? "" : inCell(view.values[at], digits));
 
-  function rest() {
-    const { n, m, theme } = view;
-    const { colors } = colorMap(theme, kind);
-    const image = new ImageData(m, n);
-    for (let at = 0; at < steps.length; at++) {
-      if (steps[at] < 0) continue; // forbidden: the hatching of the cell shows
-      const [r, g, b] = colors[steps[at]];
-      image.data.set([r, g, b, 255], at * 4);
+  function fill({ values, limit, forbidden }) {
+    for (let at = 0; at < cells.length; at++) {
+      const value = values[at];
+      const step = forbidden?.[at] ? -1 : colorStep(kind, value, limit);
+      if (step < 0 !== steps[at] < 0) cells[at].className = step < 0 ? "attn-forbidden" : "";
+      steps[at] = step;
+      if (value !== shown[at]) cells[at].setAttribute("data-value", (shown[at] = value));
     }
-    canvas.width = m;
-    canvas.height = n;
-    pen.putImageData(image, 0, 0);
+    clearTimeout(settling);
+    if (withDigits()) settling = setTimeout(() => cells.forEach((td, at) => setText(td, text(at))), SETTLE_MS);
   }
 
   /** Draw every cell where its row and column are now, on a canvas as fine as the screen. */
-  function drawMoving() {
-    const { n, m, cell, theme, rowIds, colIds, current } = view;
-    const { colors, dark } = colorMap(theme, kind);
-    const dense = (window.devicePixelRatio || 1) * cell;
-    canvas.width = Math.round(m * dense);
-    canvas.height = Math.round(n * dense);
-    pen.font = `${dense * 0.4}px ${getComputedStyle(table).fontFamily}`;
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
+  function paint() {
+    const { n, m, cell, theme, rowIds, colIds } = view;
+    const { css, dark } = colorMap(theme, kind);
+    const dense = window.devicePixelRatio || 1;
+    const px = Math.round(cell * dense);
+    if (canvas.width !== m * px) canvas.width = m * px;
+    if (canvas.height !== n * px) canvas.height = n * px;
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    const gap = Math.max(1, Math.round(dense));
+    const xs = colIds.map((id) => Math.round(place.cols.get(id) * px));
+    const ys = rowIds.map((id) => Math.round(place.rows.get(id) * px));
     for (let at = 0; at < steps.length; at++) {
-      if (steps[at] < 0) continue;
-      const x = place.cols.get(colIds[at % m]) * dense;
-      const y = place.rows.get(rowIds[Math.floor(at / m)]) * dense;
-      pen.fillStyle = `rgb(${colors[steps[at]]})`;
-      pen.fillRect(x, y, dense - 1, dense - 1);
-      pen.fillStyle = dark[steps[at]] ? "#000" : "#fff";
-      pen.fillText(cells[at].text.data, x + dense / 2, y + dense * 0.54);
+      if (steps[at] < 0) continue; // forbidden: the hatching of the cell shows
+      pen.fillStyle = css[steps[at]];
+      pen.fillRect(xs[at % m], ys[(at / m) | 0], px - gap, px - gap);
     }
-    if (current < 0) return;
-    pen.strokeStyle = getComputedStyle(table).getPropertyValue("--accent");
-    pen.lineWidth = (2 * dense) / cell;
-    pen.strokeRect(pen.lineWidth / 2, place.rows.get(rowIds[current]) * dense + pen.lineWidth / 2, m * dense - pen.lineWidth, dense - pen.lineWidth);
+    if (withDigits()) {
+      pen.font = `${11.2 * dense}px ${FONT}`;
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+      for (const black of [true, false]) {
+        pen.fillStyle = black ? "#000" : "#fff";
+        for (let at = 0; at < steps.length; at++)
+          if (steps[at] >= 0 && dark[steps[at]] === black) pen.fillText(text(at), xs[at % m] + (px - gap) / 2, ys[(at / m) | 0] + px * 0.52);
+      }
+    }
+  }
+
+  /** Draw one pixel a cell and let the browser enlarge it: what a large map can afford at every step. */
+  function paintPixels() {
+    const { n, m, theme } = view;
+    const { colors } = colorMap(theme, kind);
+    const image = new ImageData(m, n);
+    for (let at = 0; at < steps.length; at++) if (steps[at] >= 0) image.data.set(colors[steps[at]], at * 4);
+    if (canvas.width !== m) canvas.width = m;
+    if (canvas.height !== n) canvas.height = n;
+    pen.putImageData(image, 0, 0);
   }
 
   /** Let rows and columns travel from where they are drawn to where they now belong. */
@@ -138,6 +144,7 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
     cols.forEach(([, start, end]) => start !== end && head.rows[0].cells[end + 1].animate([{ transform: `translateX(${(start - end) * cell}px)` }, { transform: "none" }], options));
     rows.forEach(([, start, end]) => start !== end && body.rows[end].cells[0].animate([{ transform: `translateY(${(start - end) * cell}px)` }, { transform: "none" }], options));
     element.classList.add("attn-moving");
+    canvas.classList.remove("attn-pixels");
     const started = performance.now();
     const tick = (now) => {
       const t = Math.min(1, Math.max(0, (now - started) / TRAVEL_MS));
@@ -145,7 +152,7 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
       const at = (list) => new Map(list.map(([id, start, end]) => [id, start + (end - start) * eased]));
       place = { rows: at(rows), cols: at(cols) };
       if (t < 1) {
-        drawMoving();
+        paint();
         motion = requestAnimationFrame(tick);
       } else settle();
     };
@@ -159,14 +166,16 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
     motion = 0;
     place = settled(view);
     element.classList.remove("attn-moving");
-    rest();
+    canvas.classList.toggle("attn-pixels", !withDigits());
+    if (withDigits()) paint();
+    else paintPixels();
   }
 
   const find = (target) => {
     const td = target instanceof Element && target.closest("td[data-row]");
     return td ? [Number(td.dataset.row), Number(td.dataset.col)] : null;
   };
-  const at = (row, col) => cells[row * view.m + col]?.td;
+  const at = (row, col) => cells[row * view.m + col];
   const listen = (type, listener) => table.addEventListener(type, listener, { signal });
   for (const type of ["pointerover", "focusin"])
     listen(type, ({ target }) => {
@@ -202,7 +211,7 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
      * Show `values` (n×m). `rowIds` and `colIds` name what each row and column stands for: when their order
      * changes, the cells travel.
      * @param {{values: Float64Array, n: number, m: number, rows: string[], cols: string[], rowIds: any[], colIds: any[],
-     *          current: number, limit?: number, theme: string, cell: number, formula: Node[], forbidden?: boolean[], sentence: string}} next
+     *          current: number, limit?: number, theme: "light"|"dark", cell: number, formula: () => Node[], formulaKey?: any, forbidden?: boolean[], sentence: string}} next
      */
     update(next) {
       const previous = view;
@@ -211,19 +220,21 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
       if (resized) build(next);
       relabel(next);
       fill(next);
+      frame.hidden = next.current < 0;
+      setStyle(frame, "--row", next.current);
       setText(caption, next.sentence);
-      formula.replaceChildren(...next.formula);
+      if (String(previous?.formulaKey) !== String(next.formulaKey)) formula.replaceChildren(...next.formula());
       setText(low, kind === "weights" ? "0" : fixed(-next.limit, next.limit < 1 ? 2 : 0));
       setText(high, kind === "weights" ? "1" : fixed(next.limit, next.limit < 1 ? 2 : 0));
-      ramp.style.background = colorMap(next.theme, kind).css;
-      table.style.setProperty("--columns", next.m);
-      table.style.setProperty("--rows", next.n);
-      table.setAttribute("aria-label", `${title}: rows are queries, columns are ${unit}s`);
+      setStyle(ramp, "background-image", colorMap(next.theme, kind).ramp);
       const reordered = !resized && String([previous.rowIds, previous.colIds]) !== String([next.rowIds, next.colIds]);
       if (reordered && !stillness() && Math.max(next.n, next.m) <= TRAVEL_UP_TO) travel(place);
-      else if (!motion || resized || reordered) settle();
+      else if (!motion || resized || reordered) settle(); // else the running motion draws the new values
       if (reordered && Math.max(next.n, next.m) > TRAVEL_UP_TO && !stillness()) canvas.animate([{ opacity: 0.2 }, { opacity: 1 }], TRAVEL_MS);
     },
-    stop: () => cancelAnimationFrame(motion),
+    stop() {
+      cancelAnimationFrame(motion);
+      clearTimeout(settling);
+    },
   };
 }
