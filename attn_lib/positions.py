@@ -1,0 +1,345 @@
+"""Position: what tells attention in which order its tokens stand.
+
+A table is added to the tokens, a bias to the scores, and RoPE turns queries and keys. Each is
+one function; `equivariance_gap` measures whether the layer that uses it notices an order.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attn_lib.attention import AttentionResult, _promote
+from attn_lib.masks import _sizes, _whole
+
+
+def add_positions(X: ArrayLike, table: ArrayLike, positions: ArrayLike | None = None) -> np.ndarray:
+    """Add to each token the row of its position: ``x_i + p_i``.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        One token per row.
+    table : array_like, shape (N, d)
+        One row for each position 0 … N − 1: learned, or from `sinusoidal_positions`.
+    positions : array_like of int, broadcasting to (..., n), optional
+        Where each token stands, by default 0 … n − 1. Behind a cache of t tokens: ``[t]``.
+
+    Returns
+    -------
+    ndarray, shape (..., n, d)
+        In the dtype of `X`, whatever the table's; integers become float64.
+
+    Raises
+    ------
+    ValueError
+        If the widths differ, or a position has no row: a table ends where it ends.
+
+    Notes
+    -----
+    Chapter 5; Vaswani et al. (2017), section 3.5.
+    """
+    (X,), dtype = _promote(X)
+    (table,), _ = _promote(table)
+    if X.ndim < 2 or table.ndim != 2 or X.shape[-1] != table.shape[-1]:
+        raise ValueError(
+            f"X (..., n, d) and table (N, d) must have the same width d: "
+            f"got X {X.shape} and table {table.shape}"
+        )
+    places = _places(X, positions, whole=True)
+    if places.size and (places.min() < 0 or places.max() >= len(table)):
+        raise ValueError(
+            f"the table has rows for positions 0 to {len(table) - 1}: "
+            f"got positions {places.min()} to {places.max()}"
+        )
+    return (X + table[places]).astype(dtype, copy=False)
+
+
+def sinusoidal_positions(
+    positions: int | ArrayLike, d: int, *, base: float = 10000.0, layout: str = "interleaved"
+) -> np.ndarray:
+    """Give each position a row of sines and cosines, from fast to slow.
+
+    Pair r holds ``sin(p θ_r)`` and ``cos(p θ_r)`` with one ``θ_r = base^(−2r/d)`` for both.
+
+    Parameters
+    ----------
+    positions : int or array_like, shape (...)
+        A whole number n stands for positions 0 … n − 1.
+    d : int
+        Width of a row. If d is odd the last sine has no cosine.
+    base : float, default 10000
+        θ falls from 1 almost to 1/base.
+    layout : {"interleaved", "concatenated"}
+        sin, cos, sin, cos, …, as in the paper, or all sines and then all cosines. The columns
+        are the same; only their order differs.
+
+    Returns
+    -------
+    ndarray, shape (n, d) or (..., d)
+        float64.
+
+    Raises
+    ------
+    ValueError
+        If d is not a whole number ≥ 1, `base` is not > 0 and finite, or the layout is unknown.
+
+    Notes
+    -----
+    Nothing here is learned. Moving every position by k turns each pair by the angle k θ_r:
+    ``sinusoidal_positions(p + k, d)`` equals ``rope(sinusoidal_positions(p, d), [-k])``.
+    Chapter 5; Vaswani et al. (2017), section 3.5.
+    """
+    d = _whole("d", d, least=1)
+    _check_choice("layout", layout, ("interleaved", "concatenated"))
+    if np.ndim(positions) == 0:
+        positions = np.arange(_whole("positions", positions, least=0))
+    angles = np.asarray(positions, np.float64)[..., None] * _frequencies(d, base)
+    sines, cosines = np.sin(angles), np.cos(angles)[..., : d // 2]
+    if layout == "concatenated":
+        return np.concatenate([sines, cosines], axis=-1)
+    table = np.empty((*angles.shape[:-1], d))
+    table[..., 0::2], table[..., 1::2] = sines, cosines
+    return table
+
+
+def rope(
+    X: ArrayLike,
+    positions: ArrayLike | None = None,
+    *,
+    base: float = 10000.0,
+    pairing: str = "interleaved",
+) -> np.ndarray:
+    """Turn each pair of coordinates by an angle that grows with the position.
+
+    Row m keeps its length, and ``rope(q, m) · rope(k, n)`` depends on m − n only. Apply it to
+    queries and keys, not to values.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        Queries or keys, d even.
+    positions : array_like, broadcasting to (..., n), optional
+        Where each row stands, by default 0 … n − 1. Behind a cache of t tokens: ``[t]``.
+    base : float, default 10000
+        Pair r turns by ``θ_r = base^(−2r/d)`` for each step of the position.
+    pairing : {"interleaved", "half"}
+        Which coordinates form pair r: 2r and 2r + 1, as in the paper, or r and r + d/2, as in
+        many programs. Either works if queries and keys use the same one.
+
+    Returns
+    -------
+    ndarray, shape (..., n, d)
+        The dtype of `X`; angles are computed in float64 whatever it is.
+
+    Raises
+    ------
+    ValueError
+        If d is odd, the positions do not broadcast, or the pairing is unknown.
+
+    Notes
+    -----
+    Chapter 5; Su et al. (2021), section 3.2.
+    """
+    (X,), dtype = _promote(X)
+    if X.ndim < 2 or X.shape[-1] % 2 or X.shape[-1] == 0:
+        raise ValueError(f"rope turns pairs: X must be (..., n, d) with d even, got {X.shape}")
+    _check_choice("pairing", pairing, ("interleaved", "half"))
+    d = X.shape[-1]
+    angles = _places(X, positions)[..., None] * _frequencies(d, base)
+    cos, sin = np.cos(angles).astype(X.dtype), np.sin(angles).astype(X.dtype)
+    first, second = (
+        (slice(0, None, 2), slice(1, None, 2))
+        if pairing == "interleaved"
+        else (slice(0, d // 2), slice(d // 2, None))
+    )
+    turned = np.empty_like(X)
+    turned[..., first] = X[..., first] * cos - X[..., second] * sin
+    turned[..., second] = X[..., first] * sin + X[..., second] * cos
+    return turned.astype(dtype, copy=False)
+
+
+def alibi_slopes(heads: int) -> np.ndarray:
+    """Give each head its slope: how much a score loses for each step of distance.
+
+    Parameters
+    ----------
+    heads : int
+        Number of heads h.
+
+    Returns
+    -------
+    ndarray, shape (heads,)
+        For h a power of two: ``2^(−8/h), 2^(−16/h), …, 2^(−8)``. Otherwise the slopes of the
+        largest power of two below h, then every second slope of twice that power.
+
+    Raises
+    ------
+    ValueError
+        If `heads` is not a whole number ≥ 1.
+
+    Notes
+    -----
+    The paper states the geometric sequence for any h, but its models have powers of two; the
+    second rule is that of the program released with it, and of models trained with, say, 12
+    heads. Chapter 5; Press, Smith and Lewis (2022), section 3.
+    """
+    heads = _whole("heads", heads, least=1)
+    power = 1 << (heads.bit_length() - 1)  # the largest power of two ≤ heads
+    own = 2.0 ** (-8 * np.arange(1, power + 1) / power)
+    between = 2.0 ** (-8 * np.arange(1, 2 * power, 2) / (2 * power))
+    return np.concatenate([own, between[: heads - power]])
+
+
+def alibi_bias(
+    n: int, m: int | None = None, *, slopes: ArrayLike, offset: int = 0, kind: str = "causal"
+) -> np.ndarray:
+    """Lower a score in proportion to the distance: ``−slope · |i + offset − j|``.
+
+    Parameters
+    ----------
+    n, m, offset
+        As in `attn_lib.causal_mask`.
+    slopes : array_like, shape (...)
+        One for each head, from `alibi_slopes`; or a single number.
+    kind : {"causal", "symmetric"}
+        "causal", as in the paper: −∞ for keys after the query. "symmetric": both sides are
+        seen, and equally. Such a layer cannot notice that its tokens were reversed.
+
+    Returns
+    -------
+    ndarray, shape (..., n, m)
+        A float mask, to be given as ``mask=``.
+
+    Raises
+    ------
+    ValueError
+        If a slope is not a finite number, the kind is unknown, or n, m or offset are not whole.
+
+    Notes
+    -----
+    Chapter 5; Press, Smith and Lewis (2022), section 3.
+    """
+    n, m, offset = _sizes(n, m, offset)
+    _check_choice("kind", kind, ("causal", "symmetric"))
+    slopes = np.asarray(slopes, np.float64)
+    if not np.isfinite(slopes).all():
+        raise ValueError(f"slopes must be finite numbers, got {slopes.tolist()}")
+    ahead = np.arange(m) - (np.arange(n)[:, None] + offset)
+    bias = -slopes[..., None, None] * np.abs(ahead)
+    return np.where(ahead > 0, -np.inf, bias) if kind == "causal" else bias
+
+
+def relative_bias(table: ArrayLike, n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
+    """Look up a bias for each step from query to key: ``b(j − i − offset)``.
+
+    Parameters
+    ----------
+    table : array_like, shape (..., 2r + 1)
+        Learned biases for the steps −r … r, the middle one for a token's own place. A step
+        beyond r takes the bias at the end.
+    n, m, offset
+        As in `attn_lib.causal_mask`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, m)
+        A float mask, to be given as ``mask=``. Along each diagonal it is constant.
+
+    Raises
+    ------
+    ValueError
+        If the table does not have an odd width, or n, m or offset are not whole.
+
+    Notes
+    -----
+    Chapter 5. Relative positions are from Shaw, Uszkoreit and Vaswani (2018), a bias in place
+    of their vectors from Raffel et al. (2020), who share one bias among many long steps.
+    """
+    n, m, offset = _sizes(n, m, offset)
+    (table,), dtype = _promote(table)
+    if table.ndim < 1 or table.shape[-1] % 2 == 0:
+        raise ValueError(f"table must have an odd width, steps −r to r: got shape {table.shape}")
+    r = table.shape[-1] // 2
+    step = np.arange(m) - (np.arange(n)[:, None] + offset)
+    return table[..., np.clip(step, -r, r) + r].astype(dtype, copy=False)
+
+
+def equivariance_gap(
+    layer: Callable[[np.ndarray], np.ndarray | AttentionResult],
+    X: ArrayLike,
+    permutation: ArrayLike,
+) -> float:
+    """Measure how far a layer notices a new order of its tokens: ``‖layer(PX) − P layer(X)‖``.
+
+    Parameters
+    ----------
+    layer : function
+        From X (..., n, d) to an output (..., n, d_v), or to an `attn_lib.AttentionResult`.
+    X : array_like, shape (..., n, d)
+        One token per row.
+    permutation : array_like of int, shape (n,)
+        ρ, a rearrangement of 0 … n − 1. Row i of PX is row ρ(i) of X.
+
+    Returns
+    -------
+    float
+        The root of the sum of squares. Zero up to rounding if the tokens were moved and nothing
+        else happened.
+
+    Raises
+    ------
+    ValueError
+        If `permutation` is not one of the rows of X.
+
+    Notes
+    -----
+    Chapters 4 and 5.
+    """
+    X, rho = np.asarray(X), np.asarray(permutation)
+    n = X.shape[-2] if X.ndim >= 2 else 0
+    if rho.dtype.kind not in "iu" or sorted(rho.ravel().tolist()) != list(range(n)) or n == 0:
+        raise ValueError(
+            f"permutation must rearrange the {n} rows of X {X.shape}, got {rho.tolist()}"
+        )
+    moved, still = _output(layer(X[..., rho, :])), _output(layer(X))
+    return float(np.linalg.norm(np.ravel(moved - still[..., rho, :])))
+
+
+def _output(result: np.ndarray | AttentionResult) -> np.ndarray:
+    """Give the output of a layer that may hand back scores and weights with it."""
+    return np.asarray(result.output if isinstance(result, AttentionResult) else result)
+
+
+def _frequencies(d: int, base: float) -> np.ndarray:
+    """Give θ_r = base^(−2r/d), one for each pair, the unpaired column of an odd d included."""
+    if not 0 < base < np.inf:
+        raise ValueError(f"base must be a finite number > 0, got {base!r}")
+    return float(base) ** (-2 * np.arange((d + 1) // 2) / d)
+
+
+def _places(X: np.ndarray, positions: ArrayLike | None, *, whole: bool = False) -> np.ndarray:
+    """Give the positions of the rows of X, or raise ValueError if they do not fit."""
+    rows = X.shape[:-1]
+    if positions is None:
+        return np.arange(rows[-1])
+    places = np.asarray(positions)
+    if places.dtype.kind not in ("iu" if whole else "iuf"):
+        kind = "whole numbers" if whole else "numbers"
+        raise ValueError(f"positions must be {kind}, got dtype {places.dtype}")
+    try:
+        fits = places.ndim > 0 and np.broadcast_shapes(places.shape, rows) == rows
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"positions must broadcast to the rows of X, {rows}: got shape {places.shape}"
+            + (" (a single number could mean a count: write [t])" if places.ndim == 0 else "")
+        )
+    return places
+
+
+def _check_choice(name: str, given: str, allowed: tuple[str, ...]) -> None:
+    """Raise ValueError unless `given` is one of the names allowed."""
+    if given not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {given!r}")
