@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -485,6 +486,21 @@ def test_a_new_check_takes_ten_lines():
 def test_a_check_whose_own_answer_fails_is_refused():
     with pytest.raises(ValueError, match=r"right answer itself fails on x \(5,\)"):
         check_function(len, right=lambda x: None, cases=[Case(random_inputs(0, x=(5,)))])
+
+
+def test_an_argument_that_does_not_matter_may_stay_unused():
+    report = check_function(
+        lambda x, y: y**3, right=lambda x, y: y**2, cases=[Case(random_inputs(0, x=(2,), y=(3,)))]
+    )
+    assert not report.ok and "is it used" not in report.text
+
+
+def test_the_readers_warnings_do_not_reach_the_page():
+    def loud(Q, K):
+        warnings.warn("deprecated", stacklevel=1)
+        return Q @ K.T / np.sqrt(K.shape[1])
+
+    assert check_scores(loud).ok
 
 
 def test_random_inputs_are_the_same_each_time_and_of_order_one():
