@@ -1,0 +1,176 @@
+"""What every chapter must have, read from its source; the build runs the cells."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import jupytext
+import pytest
+import yaml
+
+from attn_lib.examples import CHEF
+
+ROOT = Path(__file__).parents[1]
+TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+FILES = [TOC["root"]] + [c["file"] for part in TOC["parts"] for c in part["chapters"]]
+PAGES = {Path(f).name: (ROOT / f"{f}.md").read_text(encoding="utf-8") for f in FILES}
+CHAPTERS = {name: text for name, text in PAGES.items() if re.search(r"^# \d+\. ", text, re.M)}
+NOTEBOOKS = {name: text for name, text in PAGES.items() if text.startswith("---\njupytext:")}
+CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^ *(`{3,}|:{3,})\{(?P<name>[\w:.+-]+)\} *(?P<title>.*)$", re.M)
+
+chapter = pytest.mark.parametrize("text", CHAPTERS.values(), ids=CHAPTERS)
+notebook = pytest.mark.parametrize("name", NOTEBOOKS)
+page = pytest.mark.parametrize("text", PAGES.values(), ids=PAGES)
+
+
+def directives(text: str, *names: str) -> list[str]:
+    """Titles or arguments of the directives with these names."""
+    return [found["title"].strip() for found in FENCE.finditer(text) if found["name"] in names]
+
+
+def labels(text: str, name: str) -> list[str]:
+    """Labels of the directives of one kind."""
+    opened = rf"^ *(?:`{{3,}}|:{{3,}})\{{{name}\}}[^\n]*\n(?:[^\n]*\n)??:label: (\S+)"
+    return re.findall(opened, text, re.M)
+
+
+def section(text: str, heading: str) -> str:
+    """Text of one section, up to the next heading of its level."""
+    found = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    assert found, f"there is no section {heading!r}"
+    return found[1]
+
+
+def test_there_is_a_chapter():
+    assert CHAPTERS and "index" in NOTEBOOKS
+
+
+@notebook
+def test_source_survives_a_round_trip(name):
+    source = NOTEBOOKS[name]
+    config = jupytext.config.load_jupytext_configuration_file(str(ROOT / "jupytext.toml"))
+    read = jupytext.reads(source, fmt="md:myst")
+    kept = jupytext.writes(read, fmt="md:myst", config=config)
+    assert kept.rstrip("\n") == source.rstrip("\n")
+    outputs = [cell for cell in read.cells if cell.get("outputs")]
+    assert not outputs
+
+
+@page
+def test_only_markdown_that_jupyterlab_shows_too(text):
+    prose = CELL.sub("", text)
+    assert r"\newcommand" not in prose and r"\def" not in prose
+    assert "literalinclude" not in prose
+    assert not re.search(
+        r"!\[[^\]]*\]\(https?:|:{3,}\{figure\} https?:|`{3}\{figure\} https?:", prose
+    )
+    assert not re.search(
+        r"<(?!https?:)[a-zA-Z/][^>\n]*>", re.sub(r"`[^`\n]*`|\$[^$\n]*\$", "", prose)
+    )
+
+
+@chapter
+def test_opens_with_objectives_needs_and_time(text):
+    box = re.search(
+        r"^:::\{admonition\} What you will be able to do\n(.*?)^:::$", text, re.M | re.S
+    )
+    assert box, "the objectives come first"
+    assert 3 <= len(re.findall(r"^- \*\*\w+\*\*", box[1], re.M)) <= 5
+    assert "*You need:*" in box[1] and "*Time:*" in box[1]
+    assert text.index(box[0]) < text.index("\n## ")
+
+
+@chapter
+def test_labs_are_opened_by_a_prediction(text):
+    places = [m.start() for m in re.finditer(r"^AttentionLab\(|^\w+Lab\(", text, re.M)]
+    assert places, "a chapter has a lab"
+    for before, at in zip([0, *places], places, strict=False):
+        assert "**Predict.**" in text[before:at] and "**Try.**" in text[before:at]
+    assert directives(text, "dropdown").count("Explain") == len(places)
+
+
+def test_every_lab_has_a_name_of_its_own():
+    names: Counter[str] = Counter()
+    for text in PAGES.values():
+        for cell in CELL.findall(text):
+            for call in re.findall(r"\b\w+Lab\((.*?)\)$", cell, re.M | re.S):
+                found = re.search(r'name="([a-z0-9-]+)"', call)
+                assert found, f"a lab without name=: {call}"
+                names[found[1]] += 1
+    assert names and max(names.values()) == 1, names
+
+
+@chapter
+def test_exercises_have_solutions(text):
+    asked = labels(text, "exercise") + labels(text, "exercise-start")
+    solved = directives(text, "solution", "solution-start")
+    assert len(asked) >= 6
+    assert sorted(asked) == sorted(solved)
+    assert len(directives(text, "solution-start")) == len(directives(text, "solution-end"))
+    folded = re.findall(r"\{solution(?:-start)?\} \S+\n:class: dropdown\n", text)
+    assert len(folded) == len(solved), "every solution is folded"
+    for kind in ("By hand", "In code", "Proof", "Open"):
+        assert re.search(rf"^{kind}: ", text, re.M), f"no exercise begins with {kind!r}"
+
+
+@chapter
+def test_check_yourself_asks_five_questions(text):
+    questions = re.split(r"^\*\*\d+\. ", section(text, "Check yourself"), flags=re.M)[1:]
+    assert len(questions) >= 5
+    for question in questions:
+        options = directives(question, "dropdown")
+        assert [option[:2] for option in options] == ["A.", "B.", "C.", "D."][: len(options)]
+        assert len(options) >= 3
+        assert len(re.findall(r"^(?:Yes|It is impossible)\b", question, re.M)) == 1
+
+
+@chapter
+def test_ends_with_mistakes_summary_and_sources(text):
+    mistakes = section(text, "Common mistakes")
+    assert mistakes.count("*Symptom:*") == mistakes.count("*Cause:*") == mistakes.count("*Mend:*")
+    assert mistakes.count("*Symptom:*") >= 3
+    assert section(text, "Summary").count("\n- ") >= 3
+    assert "{cite:t}" in section(text, "Further reading")
+    assert "{bibliography}" in section(text, "Further reading")
+
+
+@page
+def test_figures_say_what_they_show(text):
+    for cell in CELL.findall(text):
+        if "plt.show()" in cell or "savefig" in cell:
+            assert re.search(r"^ +alt: \S", cell, re.M) and re.search(r"^ +caption: \S", cell, re.M)
+        if re.search(r"page=\w+\(", cell):
+            assert "alt=" in cell
+
+
+@page
+def test_every_number_in_the_text_is_named_by_a_cell_before_it(text):
+    for use in re.finditer(r"\{eval\}`([a-zA-Z]\w*)`", CELL.sub(lambda m: " " * len(m[0]), text)):
+        before = "".join(CELL.findall(text[: use.start()]))
+        prefixed = any(use[1].startswith(p) for p in re.findall(r'\("(\w+_)", \w+\)', before))
+        assert prefixed or re.search(rf"\bnumbers\([^`]*?\b{use[1]}=", before), use[1]
+
+
+@page
+def test_references_exist(text):
+    everything = "\n".join(PAGES.values())
+    known = set(re.findall(r"^\(([\w-]+)\)=$", everything, re.M))
+    known |= set(re.findall(r"^\s*:label: (\S+)$", everything, re.M))
+    known |= set(re.findall(r"^\$\$ \(([\w-]+)\)$", everything, re.M))
+    known |= set(re.findall(r"^ +name: (\S+)$", everything, re.M))
+    entries = re.findall(r"^@\w+\{(\S+),$", (ROOT / "book/references.bib").read_text("utf-8"), re.M)
+    for role, target in re.findall(r"\{(eq|ref|numref|prf:ref|cite:[tp])\}`([^`]+)`", text):
+        assert target in (entries if role.startswith("cite") else known), (role, target)
+
+
+def test_the_landing_page_links_to_every_page_and_no_other():
+    linked = set(re.findall(r"\]\(([\w-]+)\.md\)", PAGES["index"]))
+    assert linked == set(PAGES) - {"index"}
+
+
+def test_the_shapes_the_text_speaks_of():
+    assert "nine tokens" in PAGES["qkv"] and len(CHEF.tokens) == 9
+    assert "four coordinates" in PAGES["qkv"] and len(CHEF.keys) == 4
