@@ -1,0 +1,837 @@
+"""The whole block, and the tiny Transformer made of it.
+
+Parameters are one plain dict of arrays. Those of layer 1 have names such as ``"1.W_Q"``; within a
+layer they are called as in the text: ``W_Q``, ``W_K``, ``W_V``, ``W_O``, and, where the model
+has them, ``W_1``, ``b_1``, ``W_2``, ``b_2`` of the feed-forward part, ``gain_1``, ``bias_1`` of the
+norm beside attention and ``gain_2``, ``bias_2`` of the one beside the feed-forward part.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attn_lib.attention import _promote, softmax
+from attn_lib.heads import MultiHeadResult, multi_head_attention
+from attn_lib.masks import _whole, causal_mask
+
+# The parts that work on each token alone ---------------------------------------
+
+
+def layer_norm(
+    X: ArrayLike, gain: ArrayLike = 1.0, bias: ArrayLike = 0.0, *, eps: float = 1e-5
+) -> np.ndarray:
+    """Give each token mean 0 and variance 1 over its own features, then stretch and shift them.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., d)
+        One token per row. No token sees another here.
+    gain, bias : array_like, shape (d,)
+        Learned stretch and shift of each feature.
+    eps : float, default 1e-5
+        Added to the variance (over d, not d − 1), so that a constant row gives `bias`.
+
+    Returns
+    -------
+    ndarray, same shape as `X`
+
+    Raises
+    ------
+    ValueError
+        If `X` does not hold real numbers.
+
+    Notes
+    -----
+    Chapter 9; Ba, Kiros and Hinton (2016).
+    """
+    (X,), dtype = _promote(X)
+    centred = X - X.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    return (centred / np.sqrt(variance + eps) * gain + bias).astype(dtype, copy=False)
+
+
+def rms_norm(X: ArrayLike, gain: ArrayLike = 1.0, *, eps: float = 1e-5) -> np.ndarray:
+    """Divide each token by its root mean square: a layer norm that leaves the mean alone.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., d)
+        One token per row.
+    gain : array_like, shape (d,)
+        Learned stretch of each feature.
+    eps : float, default 1e-5
+        Added to the mean square.
+
+    Returns
+    -------
+    ndarray, same shape as `X`
+
+    Raises
+    ------
+    ValueError
+        If `X` does not hold real numbers.
+
+    Notes
+    -----
+    Chapter 9; Zhang and Sennrich (2019).
+    """
+    (X,), dtype = _promote(X)
+    mean_square = (X**2).mean(axis=-1, keepdims=True)
+    return (X / np.sqrt(mean_square + eps) * gain).astype(dtype, copy=False)
+
+
+_STEP, _LAST = 1 / 64, 6.0  # erf(6) is 1 in float64
+
+
+def _erf_series() -> np.ndarray:
+    """Taylor coefficients of erf at 0, 1/64, 2/64, … 6: one row per order, 0 to 6.
+
+    The standard library knows erf itself. Its derivatives are 2/√π e^(−x²) times a Hermite
+    polynomial, H_{r+1} = 2x H_r − 2r H_{r−1}, with alternating sign.
+    """
+    x = np.arange(0, _LAST + _STEP, _STEP)
+    slope = 2 / math.sqrt(math.pi) * np.exp(-(x**2))
+    hermite = [np.ones_like(x), 2 * x]
+    for r in range(1, 5):
+        hermite.append(2 * x * hermite[r] - 2 * r * hermite[r - 1])
+    rows = [np.array([math.erf(node) for node in x])]
+    rows += [(-1) ** r * H * slope / math.factorial(r + 1) for r, H in enumerate(hermite)]
+    return np.array(rows)
+
+
+_ERF = _erf_series()
+
+
+def erf(x: ArrayLike) -> np.ndarray:
+    """Evaluate the error function, 2/√π ∫₀ˣ e^(−t²) dt, for a whole array.
+
+    Parameters
+    ----------
+    x : array_like, shape (...)
+        Real numbers.
+
+    Returns
+    -------
+    ndarray, same shape as `x`
+        Within 3e-16 of `math.erf` in float64.
+
+    Raises
+    ------
+    ValueError
+        If `x` does not hold real numbers.
+
+    Notes
+    -----
+    numpy has no erf. Here `math.erf` is tabulated in steps of 1/64, and from the nearest entry,
+    at most 1/128 away, a Taylor series of order 6 goes on.
+    """
+    (x,), dtype = _promote(x)
+    size = np.fmin(np.abs(x).astype(np.float64), _LAST)
+    node = np.rint(size / _STEP).astype(np.intp)
+    away = size - node * _STEP
+    value = _ERF[-1][node]
+    for row in _ERF[-2::-1]:
+        value = value * away + row[node]
+    value = np.where(np.isnan(x), np.nan, np.copysign(value, x))
+    return value.astype(dtype, copy=False)
+
+
+def gelu(x: ArrayLike) -> np.ndarray:
+    """Let a number through in the share of a normal population below it: ``x Φ(x)``.
+
+    Parameters
+    ----------
+    x : array_like, shape (...)
+        Real numbers.
+
+    Returns
+    -------
+    ndarray, same shape as `x`
+        ``x (1 + erf(x/√2)) / 2``, the exact form, not the tanh approximation (which is up to
+        5e-4 away).
+
+    Raises
+    ------
+    ValueError
+        If `x` does not hold real numbers.
+
+    Notes
+    -----
+    Chapter 9; Hendrycks and Gimpel (2016).
+    """
+    (x,), dtype = _promote(x)
+    return (x * (1 + erf(x * math.sqrt(0.5))) / 2).astype(dtype, copy=False)
+
+
+def feed_forward(
+    X: ArrayLike, W_1: ArrayLike, b_1: ArrayLike, W_2: ArrayLike, b_2: ArrayLike
+) -> np.ndarray:
+    """Work on each token alone: ``gelu(X W_1 + b_1) W_2 + b_2``.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., d)
+        One token per row.
+    W_1, b_1 : array_like, shapes (d, d_ff) and (d_ff,)
+        Into the wider hidden layer.
+    W_2, b_2 : array_like, shapes (d_ff, d) and (d,)
+        And back.
+
+    Returns
+    -------
+    ndarray, shape (..., d)
+
+    Raises
+    ------
+    ValueError
+        If an argument does not hold real numbers or the shapes do not fit.
+
+    Notes
+    -----
+    Chapter 9; Vaswani et al. (2017), section 3.3, with GELU for the ReLU.
+    """
+    (X, W_1, b_1, W_2, b_2), dtype = _promote(X, W_1, b_1, W_2, b_2)
+    if W_1.ndim != 2 or W_2.ndim != 2 or (X.shape[-1], W_1.shape[1]) != (*W_1.shape[:1], len(W_2)):
+        raise ValueError(
+            f"X (..., d), W_1 (d, d_ff) and W_2 (d_ff, d) do not fit: "
+            f"got X {X.shape}, W_1 {W_1.shape} and W_2 {W_2.shape}"
+        )
+    return (gelu(X @ W_1 + b_1) @ W_2 + b_2).astype(dtype, copy=False)
+
+
+# One block --------------------------------------------------------------------
+
+
+class BlockResult(NamedTuple):
+    """One block, step by step.
+
+    Attributes
+    ----------
+    attention : MultiHeadResult
+        What the heads did.
+    middle : ndarray, shape (..., n, d)
+        The residual stream after attention has been added.
+    output : ndarray, shape (..., n, d)
+        And after the feed-forward part, if there is one.
+    """
+
+    attention: MultiHeadResult
+    middle: np.ndarray
+    output: np.ndarray
+
+
+def block(
+    X: ArrayLike,
+    layer: dict[str, np.ndarray],
+    *,
+    heads: int,
+    norm: str = "pre",
+    mask: ArrayLike | None = None,
+    eps: float = 1e-5,
+    past: tuple[np.ndarray, np.ndarray] | None = None,
+    edit: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> BlockResult:
+    """Let the tokens read each other, then let each think alone; add both to the stream.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        The residual stream: one token per row.
+    layer : dict of ndarray
+        ``W_Q``, ``W_K``, ``W_V``, ``W_O`` with or without their biases ``b_Q`` …; ``W_1``,
+        ``b_1``, ``W_2``, ``b_2``, or none of them in a model of attention alone; ``gain_1``,
+        ``bias_1``, ``gain_2``, ``bias_2`` where there are norms.
+    heads : int
+        Number of heads.
+    norm : {"pre", "post", "none"}, default "pre"
+        ``X + f(LN(X))``, where the stream itself is never normalised; ``LN(X + f(X))``, the
+        order of 2017; or ``X + f(X)``.
+    mask, past, edit
+        See `multi_head_attention`.
+    eps : float, default 1e-5
+        See `layer_norm`.
+
+    Returns
+    -------
+    BlockResult
+        The heads' work, the stream between the two parts, and the stream after both.
+
+    Raises
+    ------
+    ValueError
+        If `norm` is none of the three, or the shapes do not fit.
+
+    Notes
+    -----
+    Chapter 9; Vaswani et al. (2017) for post-norm, Xiong et al. (2020) for both.
+    """
+    attend = partial(attention_of, layer, heads=heads, mask=mask, past=past, edit=edit)
+    before, after = norm_of(layer, 1, norm, eps)
+    attended = attend(before(X))
+    middle = after(X + attended.output)
+    if "W_1" not in layer:
+        return BlockResult(attended, middle, middle)
+    before, after = norm_of(layer, 2, norm, eps)
+    return BlockResult(attended, middle, after(middle + feed_forward_of(layer, before(middle))))
+
+
+def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
+    """Run `multi_head_attention` with the matrices, and biases if any, of one layer."""
+    matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
+    biases = {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
+    return multi_head_attention(X, *matrices, **biases, **options)
+
+
+def feed_forward_of(layer: dict[str, np.ndarray], X: np.ndarray) -> np.ndarray:
+    """Run `feed_forward` with the parameters of one layer."""
+    return feed_forward(X, layer["W_1"], layer["b_1"], layer["W_2"], layer["b_2"])
+
+
+def norm_of(
+    layer: dict[str, np.ndarray], which: int, norm: str, eps: float
+) -> tuple[Callable, Callable]:
+    """Give what is done before a part reads the stream, and after it has been added."""
+    if norm not in ("pre", "post", "none"):
+        raise ValueError(f'norm must be "pre", "post" or "none", got {norm!r}')
+    if norm == "none":
+        return _unchanged, _unchanged
+    gain, bias = layer[f"gain_{which}"], layer[f"bias_{which}"]
+    normalise = partial(layer_norm, gain=gain, bias=bias, eps=eps)
+    return (normalise, _unchanged) if norm == "pre" else (_unchanged, normalise)
+
+
+def _unchanged(X: ArrayLike) -> np.ndarray:
+    return np.asarray(X)
+
+
+# The tiny Transformer ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Config:
+    """The sizes that fix a model.
+
+    Attributes
+    ----------
+    vocabulary : int
+        Number of different tokens.
+    context : int
+        Longest sequence: rows of the position table.
+    d : int
+        Width of the residual stream.
+    layers, heads : int
+        Blocks, and heads in each.
+    d_k : int, optional
+        Width of queries, keys and values within a head, by default d / heads.
+    d_ff : int, default 0
+        Hidden width of the feed-forward part; 0 leaves that part out.
+    norm : {"pre", "post", "none"}, default "pre"
+        See `block`. A pre-norm model has one more norm at its end.
+    causal : bool, default True
+        Whether a token may look at itself and its past only.
+    """
+
+    vocabulary: int
+    context: int
+    d: int
+    layers: int = 1
+    heads: int = 1
+    d_k: int | None = None
+    d_ff: int = 0
+    norm: str = "pre"
+    causal: bool = True
+
+    def __post_init__(self):
+        for name in ("vocabulary", "context", "d", "heads"):
+            _whole(name, getattr(self, name), least=1)
+        for name in ("layers", "d_ff"):
+            _whole(name, getattr(self, name), least=0)
+        if self.norm not in ("pre", "post", "none"):
+            raise ValueError(f'norm must be "pre", "post" or "none", got {self.norm!r}')
+        if self.d_k is None and self.d % self.heads:
+            raise ValueError(
+                f"a width d = {self.d} does not divide into heads = {self.heads}: give d_k"
+            )
+
+    @property
+    def head_width(self) -> int:
+        """d_k, whether given or not."""
+        return self.d // self.heads if self.d_k is None else self.d_k
+
+
+def init_params(config: Config, seed: int = 0, dtype: type = np.float32) -> dict[str, np.ndarray]:
+    """Draw the parameters a model starts from.
+
+    Parameters
+    ----------
+    config : Config
+        The sizes.
+    seed : int, default 0
+        The same seed gives the same model.
+    dtype : dtype, default float32
+        What to train in.
+
+    Returns
+    -------
+    dict of ndarray
+        Embeddings ``E`` and positions ``P`` of variance 1, matrices of variance 1/(rows),
+        gains 1, biases 0, and ``U``, which turns the last stream into logits.
+
+    Notes
+    -----
+    Chapter 9.
+    """
+    rng = np.random.default_rng(seed)
+    params = {}
+    for name, shape in param_shapes(config).items():
+        part = name.split(".")[-1]
+        if part.startswith(("gain", "bias", "b_")):
+            params[name] = np.full(shape, float(part.startswith("gain")), dtype)
+        else:
+            fan_in = 1 if part in "EP" else shape[0]
+            params[name] = (rng.normal(size=shape) / math.sqrt(fan_in)).astype(dtype)
+    return params
+
+
+def param_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Name every parameter of a model, with its shape, in the order data pass them.
+
+    Parameters
+    ----------
+    config : Config
+        The sizes.
+
+    Returns
+    -------
+    dict of tuple
+        ``{"E": (vocabulary, d), "P": (context, d), "0.W_Q": (d, h · d_k), …, "U": …}``.
+
+    Notes
+    -----
+    Chapter 9.
+    """
+    d, width, d_ff = config.d, config.heads * config.head_width, config.d_ff
+    layer = {"W_Q": (d, width), "W_K": (d, width), "W_V": (d, width), "W_O": (width, d)}
+    if d_ff:
+        layer |= {"W_1": (d, d_ff), "b_1": (d_ff,), "W_2": (d_ff, d), "b_2": (d,)}
+    if config.norm != "none":
+        norms = (1, 2) if d_ff else (1,)
+        layer |= {f"{part}_{i}": (d,) for i in norms for part in ("gain", "bias")}
+    shapes = {"E": (config.vocabulary, d), "P": (config.context, d)}
+    for number in range(config.layers):
+        shapes |= {f"{number}.{name}": shape for name, shape in layer.items()}
+    if config.norm == "pre":
+        shapes |= {"gain": (d,), "bias": (d,)}
+    return shapes | {"U": (d, config.vocabulary)}
+
+
+def layer_params(params: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+    """Pick the parameters of one layer: ``"1.W_Q"`` becomes ``"W_Q"``."""
+    start = f"{number}."
+    return {name[len(start) :]: W for name, W in params.items() if name.startswith(start)}
+
+
+class TransformerResult(NamedTuple):
+    """A whole forward pass, kept open for inspection.
+
+    Attributes
+    ----------
+    logits : ndarray, shape (..., n, vocabulary)
+        Row i scores every token as the answer at position i.
+    embedding : ndarray, shape (..., n, d)
+        The residual stream as it starts: token row plus position row.
+    blocks : list of BlockResult
+        One for each layer.
+    """
+
+    logits: np.ndarray
+    embedding: np.ndarray
+    blocks: list[BlockResult]
+
+    @property
+    def residuals(self) -> dict[str, np.ndarray]:
+        """The stream (..., n, d) at each stage: ``embedding``, ``0.middle``, ``0.output``, …"""
+        stages = {"embedding": self.embedding}
+        for number, result in enumerate(self.blocks):
+            stages |= {f"{number}.middle": result.middle, f"{number}.output": result.output}
+        return stages
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """The attention weights (..., h, n, m) of each layer."""
+        return [result.attention.weights for result in self.blocks]
+
+    @property
+    def cache(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The keys and values of each layer: what the next tokens need of the past."""
+        return [(result.attention.K, result.attention.V) for result in self.blocks]
+
+
+def transformer(
+    params: dict[str, np.ndarray],
+    tokens: ArrayLike,
+    config: Config,
+    *,
+    past: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
+    edit: Callable[[int, np.ndarray], np.ndarray] | None = None,
+) -> TransformerResult:
+    """Run the tokens through the whole model: embed, read and think in each layer, score.
+
+    Parameters
+    ----------
+    params : dict of ndarray
+        As `init_params` makes them.
+    tokens : array_like of int, shape (..., n)
+        Token numbers.
+    config : Config
+        The sizes.
+    past : list of pairs, optional
+        The `cache` of the pass over the tokens before these, which are then not run again.
+        Only a causal model allows it: there the past does not depend on what follows.
+    edit : callable, optional
+        Called as ``edit(layer, weights)``; the weights it returns are those used. See
+        `zero_heads` and `cut_edge`.
+
+    Returns
+    -------
+    TransformerResult
+        Logits, and every stage on the way to them.
+
+    Raises
+    ------
+    ValueError
+        If a token is not in the vocabulary, the sequence is too long, or a model that is not
+        causal gets a past.
+
+    Notes
+    -----
+    Chapter 9.
+    """
+    tokens = _check_tokens("tokens", tokens, config.vocabulary)
+    start = _past_length(past, config)
+    n = tokens.shape[-1]
+    if start + n > config.context:
+        raise ValueError(f"{start + n} tokens do not fit the context of {config.context}")
+    X = embedding = params["E"][tokens] + params["P"][start : start + n]
+    mask = causal_mask(n, start + n, offset=start) if config.causal else None
+    blocks = []
+    for number in range(config.layers):
+        options = {"past": past[number] if past else None}
+        options |= {"edit": partial(edit, number) if edit else None}
+        layer = layer_params(params, number)
+        blocks.append(block(X, layer, heads=config.heads, norm=config.norm, mask=mask, **options))
+        X = blocks[-1].output
+    if config.norm == "pre":
+        X = layer_norm(X, params["gain"], params["bias"])
+    return TransformerResult(X @ params["U"], embedding, blocks)
+
+
+def _past_length(past: Sequence | None, config: Config) -> int:
+    """Tell how many tokens the cache holds."""
+    if not past:
+        return 0
+    if not config.causal:
+        raise ValueError("only a causal model can go on from a past: this one has causal=False")
+    if len(past) != config.layers:
+        raise ValueError(f"past has {len(past)} layers, the model has {config.layers}")
+    return past[0][0].shape[-2]
+
+
+def _check_tokens(name: str, tokens: ArrayLike, vocabulary: int) -> np.ndarray:
+    """Raise ValueError unless `tokens` is (..., n) whole numbers below `vocabulary`."""
+    tokens = np.asarray(tokens)
+    if tokens.ndim < 1 or tokens.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be whole numbers (..., n), got {tokens.dtype} {tokens.shape}"
+        )
+    if tokens.size and not 0 <= tokens.min() <= tokens.max() < vocabulary:
+        raise ValueError(
+            f"{name} must lie between 0 and {vocabulary - 1}, got {tokens.min()} to {tokens.max()}"
+        )
+    return tokens
+
+
+def cross_entropy(
+    logits: ArrayLike, targets: ArrayLike, counted: ArrayLike | None = None
+) -> np.floating:
+    """Average the surprise at the right answers: the mean of ``−log softmax(logits)[target]``.
+
+    Parameters
+    ----------
+    logits : array_like, shape (..., n, vocabulary)
+        A score for every token, at every position.
+    targets : array_like of int, shape (..., n)
+        The right answers.
+    counted : array_like, shape (..., n), optional
+        How much each position counts in the mean, by default all the same; 0 for none.
+
+    Returns
+    -------
+    float
+        In nats.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a target is not in the vocabulary, or no position counts.
+
+    Notes
+    -----
+    Chapter 9.
+    """
+    (logits,), _ = _promote(logits)
+    targets = _check_tokens("targets", targets, logits.shape[-1])
+    share = _shares(targets, counted, logits)
+    gaps = logits - logits.max(axis=-1, keepdims=True)
+    right = np.take_along_axis(gaps, targets[..., None], axis=-1)[..., 0]
+    return (share * (np.log(np.exp(gaps).sum(axis=-1)) - right)).sum()
+
+
+def _shares(targets: np.ndarray, counted: ArrayLike | None, logits: np.ndarray) -> np.ndarray:
+    """Give each position's part of the mean; the parts sum to one."""
+    counted = np.ones(targets.shape) if counted is None else np.asarray(counted, dtype=float)
+    if targets.shape != logits.shape[:-1] or counted.shape != targets.shape:
+        raise ValueError(
+            f"logits (..., n, vocabulary), targets and counted (..., n) do not fit: got logits "
+            f"{logits.shape}, targets {targets.shape} and counted {counted.shape}"
+        )
+    if counted.sum() <= 0:
+        raise ValueError("no position counts: the mean over none of them is undefined")
+    return (counted / counted.sum()).astype(logits.dtype)
+
+
+# Writing ------------------------------------------------------------------------
+
+
+def sample(
+    logits: ArrayLike, *, temperature: float | None = None, rng: np.random.Generator | None = None
+) -> np.ndarray:
+    """Choose one token from each row of logits.
+
+    Parameters
+    ----------
+    logits : array_like, shape (..., vocabulary)
+        Scores.
+    temperature : float, optional
+        Divides the logits; T > 0. By default none: the likeliest token, the limit T → 0.
+    rng : numpy.random.Generator, optional
+        Needed with a temperature: the same generator state gives the same choice.
+
+    Returns
+    -------
+    ndarray of int, shape (...)
+
+    Raises
+    ------
+    ValueError
+        If `temperature` is not > 0, or there is one and no generator.
+
+    Notes
+    -----
+    This is the temperature of sampling. That of a head divides scores within the model.
+    Chapter 9.
+    """
+    (logits,), _ = _promote(logits)
+    if temperature is None:
+        return logits.argmax(axis=-1)
+    if not temperature > 0:
+        raise ValueError(f"temperature must be > 0 (None for the likeliest), got {temperature!r}")
+    if rng is None:
+        raise ValueError("sampling at a temperature needs rng, a numpy.random.Generator")
+    gaps = (logits - logits.max(axis=-1, keepdims=True)).astype(np.float64)
+    steps = softmax(gaps / temperature).cumsum(axis=-1)
+    dart = rng.random(logits.shape[:-1])[..., None] * steps[..., -1:]
+    return (steps <= dart).sum(axis=-1)
+
+
+def generate(
+    params: dict[str, np.ndarray],
+    prompt: ArrayLike,
+    config: Config,
+    *,
+    count: int,
+    temperature: float | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """Write on from a prompt, one token at a time, each put back in as input.
+
+    Parameters
+    ----------
+    params, config
+        The model.
+    prompt : array_like of int, shape (..., n)
+        At least one token.
+    count : int
+        How many tokens to write.
+    temperature : float, optional
+        By default none: always the likeliest token. See `sample`.
+    seed : int, default 0
+        For the draws at a temperature.
+
+    Returns
+    -------
+    ndarray of int, shape (..., n + count)
+        The prompt and what follows it.
+
+    Raises
+    ------
+    ValueError
+        If the prompt is empty or the whole does not fit the context.
+
+    Notes
+    -----
+    A causal model keeps its keys and values and runs each token once; another has to read
+    everything again at every step. Chapters 9 and 11.
+    """
+    tokens = _check_tokens("prompt", prompt, config.vocabulary)
+    if tokens.shape[-1] == 0 or tokens.shape[-1] + count > config.context:
+        raise ValueError(
+            f"a prompt of {tokens.shape[-1]} and {count} more tokens need "
+            f"1 to {config.context}, the context"
+        )
+    rng, past, new = np.random.default_rng(seed), None, tokens
+    for _ in range(count):
+        result = transformer(params, new if config.causal else tokens, config, past=past)
+        past = result.cache if config.causal else None
+        new = sample(result.logits[..., -1, :], temperature=temperature, rng=rng)[..., None]
+        tokens = np.concatenate([tokens, new], axis=-1)
+    return tokens
+
+
+# Counting -----------------------------------------------------------------------
+
+
+def count_params(config: Config) -> dict[str, int]:
+    """Count the parameters of a model, part by part.
+
+    Parameters
+    ----------
+    config : Config
+        The sizes.
+
+    Returns
+    -------
+    dict
+        ``embeddings`` (E and P), ``attention``, ``feed_forward``, ``norms``, ``unembedding``
+        (U), and ``total``.
+
+    Notes
+    -----
+    Chapter 9.
+    """
+    counts = dict.fromkeys(("embeddings", "attention", "feed_forward", "norms", "unembedding"), 0)
+    for name, shape in param_shapes(config).items():
+        part = name.split(".")[-1]
+        if part in ("W_Q", "W_K", "W_V", "W_O"):
+            counts["attention"] += math.prod(shape)
+        elif part.startswith(("gain", "bias")):
+            counts["norms"] += math.prod(shape)
+        elif part == "U":
+            counts["unembedding"] += math.prod(shape)
+        else:
+            counts["embeddings" if part in "EP" else "feed_forward"] += math.prod(shape)
+    return counts | {"total": sum(counts.values())}
+
+
+def count_operations(config: Config, n: int) -> dict[str, int]:
+    """Count the multiply-adds of the matrix products in one pass over n tokens.
+
+    Parameters
+    ----------
+    config : Config
+        The sizes.
+    n : int
+        Tokens in one sequence.
+
+    Returns
+    -------
+    dict
+        ``projections``, ``scores_and_mixing``, ``feed_forward``, ``unembedding`` and
+        ``total``. Scores and mixing grow with n², masked or not; the rest with n.
+
+    Notes
+    -----
+    With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and
+    2 n d d_ff in the feed-forward part. Chapters 9 and 11.
+    """
+    d, width, n = config.d, config.heads * config.head_width, _whole("n", n, least=0)
+    counts = {
+        "projections": config.layers * 4 * n * d * width,
+        "scores_and_mixing": config.layers * 2 * n * n * width,
+        "feed_forward": config.layers * 2 * n * d * config.d_ff,
+        "unembedding": n * d * config.vocabulary,
+    }
+    return counts | {"total": sum(counts.values())}
+
+
+# Experiments on a trained model ---------------------------------------------------
+
+
+def zero_heads(layer: int, heads: Sequence[int] | None = None) -> Callable:
+    """Make an `edit` that silences heads: their weights, so what they write, become 0.
+
+    Parameters
+    ----------
+    layer : int
+        The layer.
+    heads : sequence of int, optional
+        Which heads of it, by default all.
+
+    Returns
+    -------
+    callable
+        For `transformer`.
+
+    Notes
+    -----
+    Chapters 8 and 12.
+    """
+
+    def edit(number: int, weights: np.ndarray) -> np.ndarray:
+        if number != layer:
+            return weights
+        weights = weights.copy()
+        weights[..., slice(None) if heads is None else list(heads), :, :] = 0
+        return weights
+
+    return edit
+
+
+def cut_edge(layer: int, head: int, query: int, key: int, *, renormalise: bool = False) -> Callable:
+    """Make an `edit` that takes away one weight of one head.
+
+    Parameters
+    ----------
+    layer, head, query, key : int
+        The edge: in this head of this layer, `query` no longer reads `key`.
+    renormalise : bool, default False
+        Whether the row's other weights grow so that it sums to one again, as a mask would have
+        it. Cutting with and without are two different experiments.
+
+    Returns
+    -------
+    callable
+        For `transformer`. A row left with nothing to read stays zero.
+
+    Notes
+    -----
+    Chapter 12.
+    """
+
+    def edit(number: int, weights: np.ndarray) -> np.ndarray:
+        if number != layer:
+            return weights
+        weights = weights.copy()
+        row = weights[..., head, query, :]
+        row[..., key] = 0
+        if renormalise:
+            total = row.sum(axis=-1, keepdims=True)
+            row /= np.where(total == 0, 1, total)
+        return weights
+
+    return edit
