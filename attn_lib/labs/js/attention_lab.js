@@ -5,7 +5,7 @@ import { h, setStyle, setText, sym, textWidth } from "./dom.js";
 import { normals } from "./draws.js";
 import { isPermutation, read } from "./fragment.js";
 import { defineLab } from "./frame.js";
-import { heatmap } from "./heatmap.js";
+import { DIGITS_UP_TO, heatmap } from "./heatmap.js";
 import { attentionScores, attentionWeights, causalMask, entropyBits, matmul, takeRows } from "./math.js";
 import { fixed, significant } from "./numbers.js";
 import { weightedSum } from "./sum.js";
@@ -14,8 +14,8 @@ import { tokenRow } from "./token_row.js";
 const MASKS = [["none", "none"], ["causal", "causal (no future)"]];
 const TEMPERATURES = { low: 0.01, high: 100 };
 const SEEDS = 9999;
-const CELL = { least: 22, most: 34 };
-const GAP_PX = 22; // between panels
+const CELL = { least: 22, most: 34, leastWithoutDigits: 14 };
+const GAP_PX = 18; // between panels
 const LABEL_GAP_PX = 9; // between a query's label and its row
 const KEYS = ["scene", "query", "order", "d_k", "scale", "temperature", "mask", "seed"];
 
@@ -201,18 +201,20 @@ function build({ model, signal, set, state }) {
   function layout(scene, { tokens: names, outputs }, width) {
     const label = Math.ceil(textWidth(names)) + LABEL_GAP_PX;
     const beside = Math.floor((width - label - 2 * GAP_PX) / (2 * names.length + outputs.length));
-    const wide = beside >= CELL.least;
+    const least = names.length > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
+    const wide = beside >= least;
     const alone = Math.floor((width - label) / names.length);
-    const cell = clamp(wide ? beside : alone, CELL.least, CELL.most);
+    const cell = clamp(wide ? beside : alone, least, CELL.most);
+    const turned = [names, outputs].some((labels) => textWidth(labels) > cell - 2);
     flow.classList.toggle("attn-beside", wide);
     setStyle(flow, "--cell", `${cell}px`);
     setStyle(flow, "--label", `${label}px`);
-    setStyle(flow, "--heading", `${Math.ceil(textWidth([...names, ...outputs]))}px`);
+    setStyle(flow, "--heading", `${turned ? Math.ceil(textWidth([...names, ...outputs])) : 16}px`);
     return cell;
   }
 
   return {
-    elements: [tokens.element, moves, note, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meters],
+    elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meters, note],
     draw(now, { theme, width }) {
       const scene = sceneOf(now.scene, model);
       const key = `${now.scene} ${isRandom(scene) ? now.seed : ""}`;

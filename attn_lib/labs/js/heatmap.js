@@ -1,10 +1,12 @@
 // A heatmap: a real table of values, with its colours and digits drawn on one canvas beneath the transparent cells.
 // (Coloured cells with text cost the main thread about five times as much per step of a slider.)
 import { colorMap, colorStep } from "./colors.js";
-import { FONT, h, setStyle, setText, stillness } from "./dom.js";
+import { FONT, h, setStyle, setText, stillness, textWidth } from "./dom.js";
 import { fixed, inCell } from "./numbers.js";
 
-const DIGITS_UP_TO = 12; // rows or columns; more leave no room for a number
+/** Rows or columns; more leave no room for a number. */
+export const DIGITS_UP_TO = 12;
+
 const TRAVEL_UP_TO = 16; // larger maps cross-fade instead
 const TRAVEL_MS = 550;
 const SETTLE_MS = 300; // the cells' own text, for screen readers and for copying, follows when a slider rests
@@ -111,7 +113,7 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
       pen.fillRect(xs[at % m], ys[(at / m) | 0], px - gap, px - gap);
     }
     if (withDigits()) {
-      pen.font = `${11.2 * dense}px ${FONT}`;
+      pen.font = `${Math.min(11.2, cell * 0.41) * dense}px ${FONT}`;
       pen.textAlign = "center";
       pen.textBaseline = "middle";
       for (const black of [true, false]) {
@@ -220,10 +222,11 @@ export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, s
       if (resized) build(next);
       relabel(next);
       fill(next);
+      element.classList.toggle("attn-turned", textWidth(next.cols) > next.cell - 2);
       frame.hidden = next.current < 0;
       setStyle(frame, "--row", next.current);
       setText(caption, next.sentence);
-      if (String(previous?.formulaKey) !== String(next.formulaKey)) formula.replaceChildren(...next.formula());
+      if (!previous || previous.formulaKey !== next.formulaKey) formula.replaceChildren(...next.formula());
       setText(low, kind === "weights" ? "0" : fixed(-next.limit, next.limit < 1 ? 2 : 0));
       setText(high, kind === "weights" ? "1" : fixed(next.limit, next.limit < 1 ? 2 : 0));
       setStyle(ramp, "background-image", colorMap(next.theme, kind).ramp);
