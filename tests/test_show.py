@@ -19,9 +19,9 @@ def fenced():
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=attn_lib.__all__)
 def test_every_public_name_can_be_shown(function):
-    text = repr(show(function))
+    text = repr(show(function, whole=True))
     assert ast.unparse(ast.parse(text)) == ast.unparse(ast.parse(inspect.getsource(function)))
-    assert show(function)._repr_markdown_() == f"```python\n{text}\n```"
+    assert show(function, whole=True)._repr_markdown_() == f"```python\n{text}\n```"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=attn_lib.__all__)
@@ -34,6 +34,49 @@ def test_every_public_name_fits_a_page(function):
     code = [line for statement in tree.body[1:] for line in ast.unparse(statement).splitlines()]
     assert len(code) <= 20
     assert max(len(line) for line in repr(show(function)).splitlines()) <= 100
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=attn_lib.__all__)
+def test_without_its_lists_the_code_is_the_same(function):
+    """Brief or whole, the same summary above the same statements."""
+
+    def parts(text):
+        tree = ast.parse(text).body[0]
+        return ast.get_docstring(tree), [ast.unparse(statement) for statement in tree.body[1:]]
+
+    brief, code = parts(repr(show(function)))
+    whole, same_code = parts(inspect.getsource(function))
+    assert code == same_code
+    assert whole.startswith(brief) and whole[len(brief) :].lstrip().startswith(
+        ("Parameters\n-", "Attributes\n-")
+    )
+
+
+def test_brief_docstrings_inside_a_class():
+    text = repr(show(Documented))
+    assert "Parameters" not in text
+    assert text.count('"""') == 4
+    assert ast.unparse(ast.parse(text)).endswith("return number")
+
+
+class Documented:
+    """A class.
+
+    Parameters
+    ----------
+    none
+    """
+
+    def method(self, number):
+        """Give it back.
+
+        Over two lines.
+
+        Parameters
+        ----------
+        number
+        """
+        return number
 
 
 def test_a_fence_inside_does_not_end_the_code():
