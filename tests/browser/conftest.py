@@ -1,0 +1,74 @@
+"""Pages for the browser tests: offline, watched, and silent."""
+
+from pathlib import Path
+
+import pytest
+
+from attn_lib.labs import AttentionLab
+
+WIDE = {"width": 1280, "height": 900}
+
+
+class Watch:
+    """What a page must not do: complain on the console, or ask for anything outside `inside`."""
+
+    def __init__(self, context, inside: str):
+        self.inside, self.complaints, self.requests = inside, [], []
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.complaints.append(f"uncaught: {error.error}"))
+        context.on("request", lambda request: self.requests.append(request.url))
+
+    def _console(self, message):
+        if message.type in ("error", "warning", "assert"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    @property
+    def outside(self) -> list[str]:
+        own = (self.inside, "data:", "blob:", "about:")
+        return [url for url in self.requests if not url.startswith(own)]
+
+
+@pytest.fixture
+def open_page(chromium):
+    """Return a function that opens a local page, which must keep quiet and to itself."""
+    opened = []
+
+    def open_(url, *, inside=None, init=None, wait=True, **options):
+        """Open a file (a path, or a file:// address with a fragment) in a context of its own."""
+        url = url.as_uri() if isinstance(url, Path) else url
+        context = chromium.new_context(
+            **{"offline": True, "viewport": WIDE, "reduced_motion": "reduce", **options}
+        )
+        folder = inside.as_uri() if inside else url.split("#")[0].rsplit("/", 1)[0]
+        page = context.new_page()
+        page.watch = Watch(context, folder)
+        page.set_default_timeout(10_000)
+        opened.append((context, page))
+        if init:
+            page.add_init_script(init)
+        page.goto(url)
+        if wait:
+            page.locator("figure.attn-lab[data-ready=true]").first.wait_for(state="attached")
+        return page
+
+    yield open_
+    for context, page in opened:
+        complaints, outside = page.watch.complaints, page.watch.outside
+        context.close()
+        assert complaints == []
+        assert outside == []
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """Return a function that saves AttentionLab(**kwargs) once and gives the file."""
+    folder, files = tmp_path_factory.mktemp("saved"), {}
+
+    def save(**kwargs) -> Path:
+        key = repr(kwargs)
+        if key not in files:
+            lab = AttentionLab(**{"name": "first-look", **kwargs})
+            files[key] = lab.save(folder / f"lab{len(files)}.html")
+        return files[key]
+
+    return save
