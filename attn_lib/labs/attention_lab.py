@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from attn_lib import attention, causal_mask
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
 from attn_lib.labs.base import Lab
+from attn_lib.labs.traits import Choice, Flag, Real, Whole, between, one_of
 from attn_lib.plots import attention_figure
 
 MASKS = ("none", "causal")
@@ -65,10 +66,10 @@ class AttentionLab(Lab):
     query = traitlets.Int().tag(sync=True)
     order = traitlets.List(traitlets.Int()).tag(sync=True)
     d_k = traitlets.Int().tag(sync=True)
-    scale = traitlets.Bool(True).tag(sync=True)
-    temperature = traitlets.Float(1.0).tag(sync=True)
-    mask = traitlets.Unicode("none").tag(sync=True)
-    seed = traitlets.Int(0).tag(sync=True)
+    scale = Flag(True)
+    temperature = Real(1.0, COLDEST, HOTTEST)
+    mask = Choice(MASKS)
+    seed = Whole(0, 0, SEEDS)
     scenes = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("One query against every key").tag(sync=True)
 
@@ -80,22 +81,18 @@ class AttentionLab(Lab):
         scene: str | None = None,
         **state,
     ):
-        if not 2 <= n <= 64:
-            raise ValueError(f"n, the tokens of the random scene, must be from 2 to 64, got {n}")
+        between("n, the number of tokens of the random scene,", n, 2, 64)
         given = list(SCENES.values()) if scenes is None else list(scenes)
         self._drawn = {each.name: each for each in given}
         self._n = n
         self.set_trait("scenes", [*map(_as_json, given), {**RANDOM, "n": n, "note": RANDOM_NOTE}])
-        scene = self.scenes[0]["name"] if scene is None else scene
-        self._check_scene(scene)
+        scene = self.scenes[0]["name"] if scene is None else self._known(scene)
         super().__init__(**{"scene": scene, **self._defaults(scene), **state})
 
     # The scene, and what it sets ------------------------------------------------------
 
-    def _check_scene(self, name: str) -> None:
-        names = [scene["name"] for scene in self.scenes]
-        if name not in names:
-            raise ValueError(f"scene must be one of {', '.join(names)}, got {name!r}")
+    def _known(self, name: str) -> str:
+        return one_of("scene", name, [scene["name"] for scene in self.scenes])
 
     def _here(self) -> Scene:
         """Give the present scene, at its full key width."""
@@ -110,8 +107,7 @@ class AttentionLab(Lab):
 
     @traitlets.validate("scene")
     def _valid_scene(self, proposal) -> str:
-        self._check_scene(proposal["value"])
-        return proposal["value"]
+        return self._known(proposal["value"])
 
     @traitlets.observe("scene")
     def _scene_changed(self, change) -> None:
@@ -140,39 +136,19 @@ class AttentionLab(Lab):
     @traitlets.validate("query")
     def _valid_query(self, proposal) -> int:
         n = len(self._defaults(self.scene)["order"])
-        return self._between("query", proposal["value"], 0, n - 1)
+        return between("query", proposal["value"], 0, n - 1)
 
     @traitlets.validate("d_k")
     def _valid_d_k(self, proposal) -> int:
         fixed = self._defaults(self.scene)["d_k"]
         if self.scene == "random":
-            return self._between("d_k", proposal["value"], 1, RANDOM["d_k"])
+            return between("d_k", proposal["value"], 1, RANDOM["d_k"])
         if proposal["value"] != fixed:
             raise ValueError(
                 f"scene {self.scene!r} has keys of width {fixed}, each coordinate with its own "
                 f"meaning: d_k can change in scene 'random' only, got {proposal['value']}"
             )
         return fixed
-
-    @traitlets.validate("temperature")
-    def _valid_temperature(self, proposal) -> float:
-        return self._between("temperature", proposal["value"], COLDEST, HOTTEST)
-
-    @traitlets.validate("seed")
-    def _valid_seed(self, proposal) -> int:
-        return self._between("seed", proposal["value"], 0, SEEDS)
-
-    @traitlets.validate("mask")
-    def _valid_mask(self, proposal) -> str:
-        if proposal["value"] not in MASKS:
-            raise ValueError(f"mask must be one of {', '.join(MASKS)}, got {proposal['value']!r}")
-        return proposal["value"]
-
-    @staticmethod
-    def _between(name: str, value, low, high):
-        if not low <= value <= high:
-            raise ValueError(f"{name} must be from {low} to {high}, got {value}")
-        return value
 
     # What the lab shows, in the present order of the tokens ----------------------------------
 

@@ -1,69 +1,47 @@
 // AttentionLab: tokens → scores → weights → outputs, and the chosen query's sum written out.
 import { colorLimit } from "./colors.js";
 import { checkbox, seed, select, slider } from "./controls.js";
-import { h, setStyle, setText, sym, textWidth } from "./dom.js";
+import { h, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
-import { isPermutation, read } from "./fragment.js";
 import { defineLab } from "./frame.js";
-import { DIGITS_UP_TO, heatmap } from "./heatmap.js";
+import { fit, heatmap } from "./heatmap.js";
 import { attentionScores, attentionWeights, causalMask, entropyBits, matmul, takeRows } from "./math.js";
 import { fixed, significant } from "./numbers.js";
+import { choice, flag, inOrder, permutation, real, whole } from "./settings.js";
 import { weightedSum } from "./sum.js";
 import { tokenRow } from "./token_row.js";
 
 const MASKS = [["none", "none"], ["causal", "causal (no future)"]];
 const TEMPERATURES = { low: 0.01, high: 100 };
 const SEEDS = 9999;
-const CELL = { least: 22, most: 34, leastWithoutDigits: 14 };
-const GAP_PX = 18; // between panels
-const LABEL_GAP_PX = 9; // between a query's label and its row
-const KEYS = ["scene", "query", "order", "d_k", "scale", "temperature", "mask", "seed"];
 
-const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 const isRandom = (scene) => "n" in scene;
 const count = (scene) => (isRandom(scene) ? scene.n : scene.tokens.length);
 const widest = (scene) => (isRandom(scene) ? scene.d_k : scene.W_Q[0].length);
 const narrowest = (scene) => (isRandom(scene) ? 1 : widest(scene));
 const subscript = (number) => String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 const flat = (rows) => Float64Array.from(rows.flat());
-const scale = (array, factor) => array.map((value) => value * factor);
 
 const sceneOf = (name, model) => model.get("scenes").find((scene) => scene.name === name) ?? model.get("scenes")[0];
 
-/** The nearest state that can be drawn: what fits the scene is kept, the rest is the scene's own. */
-function clean(state, model) {
-  const scene = sceneOf(state.scene, model);
-  const n = count(scene);
-  return {
-    ...state,
-    scene: scene.name,
-    query: state.query >= 0 && state.query < n ? state.query : scene.query,
-    order: isPermutation(state.order, n) ? state.order : Array.from({ length: n }, (_, i) => i),
-    d_k: clamp(Math.round(state.d_k), narrowest(scene), widest(scene)),
-    temperature: clamp(state.temperature, TEMPERATURES.low, TEMPERATURES.high),
-    mask: MASKS.some(([name]) => name === state.mask) ? state.mask : "none",
-    seed: clamp(Math.round(state.seed), 0, SEEDS),
-  };
-}
+/** A token of the scene; the scene's own where the state names none. */
+const token = (scene) => {
+  const index = whole(0, count(scene) - 1);
+  return { ...index, clean: (value) => (value === index.clean(value) ? value : scene.query) };
+};
 
-/** What turns one field of a link into a value. */
-function reader(key, state, model) {
+function settings(state, model) {
   const scene = sceneOf(state.scene, model);
-  const limited = (low, high) => (text) => {
-    const value = text.trim() === "" ? NaN : Number(text);
-    if (Number.isNaN(value)) throw new Error(`expected a number from ${low} to ${high}`);
-    return clamp(value, low, high);
-  };
   return {
-    scene: read.choice(model.get("scenes").map(({ name }) => name)),
-    query: limited(0, count(scene) - 1),
-    order: read.permutation(count(scene)),
-    d_k: limited(narrowest(scene), widest(scene)),
-    scale: read.flag,
-    temperature: limited(TEMPERATURES.low, TEMPERATURES.high),
-    mask: read.choice(MASKS.map(([name]) => name)),
-    seed: limited(0, SEEDS),
-  }[key];
+    scene: choice([scene.name, ...model.get("scenes").map(({ name }) => name)]),
+    query: token(scene),
+    order: permutation(count(scene)),
+    d_k: whole(narrowest(scene), widest(scene)),
+    scale: flag,
+    temperature: real(TEMPERATURES.low, TEMPERATURES.high),
+    mask: choice(MASKS.map(([name]) => name)),
+    seed: whole(0, SEEDS),
+  };
 }
 
 /** A scene's tokens and its projected vectors, in the scene's own order. */
@@ -73,7 +51,7 @@ function project(scene, seedNumber) {
   if (isRandom(scene)) {
     const { d, d_v } = scene;
     const X = normals(seedNumber, 0, n * d);
-    const weights = (stream, columns) => scale(normals(seedNumber, stream, d * columns), 1 / Math.sqrt(d));
+    const weights = (stream, columns) => normals(seedNumber, stream, d * columns).map((value) => value / Math.sqrt(d));
     return {
       tokens: Array.from({ length: n }, (_, i) => `x${subscript(i + 1)}`),
       outputs: Array.from({ length: d_v }, (_, r) => String(r + 1)),
@@ -168,7 +146,7 @@ function build({ model, signal, set, state }) {
 
   function chooseScene(name) {
     const scene = sceneOf(name, model);
-    set({ scene: name, query: scene.query, order: Array.from({ length: count(scene) }, (_, i) => i), d_k: isRandom(scene) ? Math.min(16, scene.d_k) : widest(scene) });
+    set({ scene: name, query: scene.query, order: inOrder(count(scene)), d_k: isRandom(scene) ? Math.min(16, scene.d_k) : widest(scene) });
   }
 
   const readout = h("p", { class: "attn-readout" });
@@ -197,22 +175,6 @@ function build({ model, signal, set, state }) {
   const meters = h("p", { class: "attn-meters" }, h("span", {}, "largest weight ", largest), h("span", {}, "entropy ", entropy, most));
   onCell(-1, -1);
 
-  /** Cell size, and whether the three panels stand side by side. */
-  function layout(scene, { tokens: names, outputs }, width) {
-    const label = Math.ceil(textWidth(names)) + LABEL_GAP_PX;
-    const beside = Math.floor((width - label - 2 * GAP_PX) / (2 * names.length + outputs.length));
-    const least = names.length > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
-    const wide = beside >= least;
-    const alone = Math.floor((width - label) / names.length);
-    const cell = clamp(wide ? beside : alone, least, CELL.most);
-    const turned = [names, outputs].some((labels) => textWidth(labels) > cell - 2);
-    flow.classList.toggle("attn-beside", wide);
-    setStyle(flow, "--cell", `${cell}px`);
-    setStyle(flow, "--label", `${label}px`);
-    setStyle(flow, "--heading", `${turned ? Math.ceil(textWidth([...names, ...outputs])) : 16}px`);
-    return cell;
-  }
-
   return {
     elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meters, note],
     draw(now, { theme, width }) {
@@ -235,7 +197,7 @@ function build({ model, signal, set, state }) {
       controls.mask.update(now.mask, MASKS);
       controls.seed.update(now.seed, isRandom(scene));
 
-      const cell = layout(scene, projected, width);
+      const cell = fit(flow, { width, rows: projected.tokens, panels: [projected.tokens, projected.tokens, outputs] });
       const shared = { n, theme, cell, rows: result.tokens, rowIds: now.order, current: row };
       const byKey = { ...shared, m: n, cols: result.tokens, colIds: now.order, forbidden: now.mask === "none" ? undefined : Array.from(S, (value) => value === -Infinity) };
       const sentence = describe(result);
@@ -253,4 +215,4 @@ function build({ model, signal, set, state }) {
   };
 }
 
-export default defineLab({ kind: "AttentionLab", keys: KEYS, clean, reader, build });
+export default defineLab({ settings, build });

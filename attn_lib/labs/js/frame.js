@@ -11,17 +11,22 @@ const COPIED_MS = 1600;
  * Make a lab's `render` for both hosts.
  *
  * @param {object} lab
- * @param {string} lab.kind  the Python class
- * @param {string[]} lab.keys  the traits that make up its state, in the order in which a link is read
- * @param {(state: object, model: object) => object} lab.clean  the nearest state that can be drawn
- * @param {(key: string, state: object, model: object) => (text: string) => any} lab.reader  reads one field of a link
- * @param {(parts: object) => {elements: Node[], draw: Function, stop?: Function}} lab.build
+ * @param {(state: object, model: object) => Record<string, {clean: Function, read: Function}>} lab.settings
+ *   what each trait of the state may be, given the others; in the order in which a link is read
+ * @param {(parts: {model: object, signal: AbortSignal, set: Function, state: Function}) =>
+ *   {elements: Node[], draw: (state: object, look: {theme: string, width: number}) => string, stop?: Function}} lab.build
+ *   makes the lab's own elements; `draw` shows a state and gives the sentence that says what is shown
  */
 export const defineLab = (lab) => ({ model, el, host }) => {
   const ending = new AbortController();
   const { signal } = ending;
-  const initial = Object.fromEntries(lab.keys.map((key) => [key, model.get(key)]));
-  const clean = (state) => lab.clean(state, model);
+  const keys = Object.keys(lab.settings({}, model));
+  const initial = Object.fromEntries(keys.map((key) => [key, model.get(key)]));
+  /** The nearest state that can be drawn. */
+  const clean = (state) => {
+    const settings = lab.settings(state, model);
+    return Object.fromEntries(keys.map((key) => [key, settings[key].clean(state[key])]));
+  };
 
   const copy = h("button", { type: "button", class: "attn-text", "data-action": "link" }, host.shareLabel);
   const reset = h("button", { type: "button", class: "attn-text", "data-action": "reset" }, "Reset");
@@ -39,7 +44,7 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     if (!spoken.textContent) setText(spoken, sentence);
     else speaking = setTimeout(() => setText(spoken, sentence), SPEAK_AFTER_MS);
   };
-  const store = createStore(model, lab.keys, draw);
+  const store = createStore(model, keys, draw);
   /** A change by the reader: the rest of the state is first made good, so that what is shown is what is kept. */
   const set = (patch) => {
     say();
@@ -96,13 +101,13 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     apply(fields) {
       const given = new Map(fields);
       let state = clean(initial);
-      const remarks = [...given.keys()].filter((key) => !lab.keys.includes(key)).map((key) => `${key}: this lab has no such setting`);
-      for (const key of lab.keys.filter((name) => given.has(name))) {
+      const remarks = [...given.keys()].filter((key) => !keys.includes(key)).map((key) => `${key}: this lab has no such setting`);
+      for (const key of keys.filter((name) => given.has(name))) {
         const text = given.get(key);
         try {
-          const value = lab.reader(key, state, model)(text);
+          const value = lab.settings(state, model)[key].read(text);
           state = clean({ ...state, [key]: value });
-          if (typeof value === "number" && Number(text) !== state[key]) remarks.push(`${key}=${text}: out of range here, so ${state[key]} is used`);
+          if (typeof value === "number" && Number(text) !== value) remarks.push(`${key}=${text}: not possible here, so ${value} is used`);
         } catch (error) {
           remarks.push(`${key}=${text}: ${error.message}`);
         }

@@ -11,6 +11,32 @@ const TRAVEL_UP_TO = 16; // larger maps cross-fade instead
 const TRAVEL_MS = 550;
 const SETTLE_MS = 300; // the cells' own text, for screen readers and for copying, follows when a slider rests
 
+const CELL = { least: 22, most: 34, leastWithoutDigits: 14 };
+const GAP_PX = 18; // between panels, as in labs.css
+const LABEL_GAP_PX = 9; // between a query's label and its row
+
+/**
+ * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else stacked.
+ * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
+ * @param {{width: number, rows: string[], panels: string[][]}} content  the labels of the rows, and of each panel's columns
+ * @returns {number} the size of a cell in px
+ */
+export function fit(flow, { width, rows, panels }) {
+  const label = Math.ceil(textWidth(rows)) + LABEL_GAP_PX;
+  const most = Math.max(...panels.map((columns) => columns.length));
+  const all = panels.reduce((sum, columns) => sum + columns.length, 0);
+  const least = Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
+  const beside = Math.floor((width - label - (panels.length - 1) * GAP_PX) / all);
+  const alone = Math.floor((width - label) / most);
+  const cell = Math.min(CELL.most, Math.max(least, beside >= least ? beside : alone));
+  const heading = Math.max(...panels.map((columns) => textWidth(columns)));
+  flow.classList.toggle("attn-beside", beside >= least);
+  setStyle(flow, "--cell", `${cell}px`);
+  setStyle(flow, "--label", `${label}px`);
+  setStyle(flow, "--heading", `${heading > cell - 2 ? Math.ceil(heading) : 16}px`);
+  return cell;
+}
+
 /**
  * @param {object} options
  * @param {string} options.panel  the page contract's name: "scores", "weights", "output"
@@ -18,11 +44,11 @@ const SETTLE_MS = 300; // the cells' own text, for screen readers and for copyin
  * @param {string} options.title  the words above it
  * @param {string} options.unit  what a column is: "key", "coordinate"
  * @param {number} [options.digits]  decimals in a cell
- * @param {(row: number, col: number) => void} options.onCell  a cell came under pointer or focus
- * @param {(row: number) => void} options.onRow  a row was chosen
+ * @param {(row: number, col: number) => void} [options.onCell]  a cell came under pointer or focus; (-1, -1) when it left
+ * @param {(row: number) => void} [options.onRow]  a row was chosen
  * @param {AbortSignal} options.signal
  */
-export function heatmap({ panel, kind, title, unit, digits = 2, onCell, onRow, signal }) {
+export function heatmap({ panel, kind, title, unit = "key", digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
   const frame = h("div", { class: "attn-frame" });

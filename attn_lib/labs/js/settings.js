@@ -1,0 +1,49 @@
+// The settings that make up a lab's state: what each may be, what it becomes when it is not, how a link says it.
+
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+
+/** A number from `low` to `high`, rounded when whole. */
+const number = (low, high, round) => ({
+  clean: (value) => (Number.isFinite(Number(value)) ? clamp(round(Number(value)), low, high) : low),
+  read(text) {
+    const value = text.trim() === "" ? NaN : Number(text);
+    if (Number.isNaN(value)) throw new Error(`expected a number from ${low} to ${high}`);
+    return clamp(round(value), low, high);
+  },
+});
+export const whole = (low, high) => number(low, high, Math.round);
+export const real = (low, high) => number(low, high, (value) => value);
+
+/** True or false. */
+export const flag = {
+  clean: Boolean,
+  read(text) {
+    if (text !== "true" && text !== "false") throw new Error("expected true or false");
+    return text === "true";
+  },
+};
+
+/** One of some names; the first where it is none of them. */
+export const choice = (names) => ({
+  clean: (value) => (names.includes(value) ? value : names[0]),
+  read(text) {
+    if (!names.includes(text)) throw new Error(`expected one of ${names.join(", ")}`);
+    return text;
+  },
+});
+
+/** 0 … n−1 in order. */
+export const inOrder = (n) => Array.from({ length: n }, (_, i) => i);
+
+/** A rearrangement of 0 … n−1. */
+export const permutation = (n) => {
+  const fits = (order) => Array.isArray(order) && order.length === n && new Set(order).size === n && order.every((i) => Number.isInteger(i) && i >= 0 && i < n);
+  return {
+    clean: (value) => (fits(value) ? value : inOrder(n)),
+    read(text) {
+      const order = text.split(",").map((part) => (/^\d+$/.test(part.trim()) ? Number(part) : -1));
+      if (!fits(order)) throw new Error(`expected each of 0 to ${n - 1} once, with commas`);
+      return order;
+    },
+  };
+};
