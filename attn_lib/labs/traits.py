@@ -16,6 +16,7 @@ class _Bounded:
         self.tag(sync=True)
 
     def validate(self, obj, value):
+        """Refuse what is out of bounds."""
         return between(self.name, super().validate(obj, value), self.low, self.high)
 
 
@@ -36,6 +37,7 @@ class Choice(traitlets.Unicode):
         self.tag(sync=True)
 
     def validate(self, obj, value):
+        """Refuse other names."""
         return one_of(self.name, super().validate(obj, value), self.names)
 
 
