@@ -6,6 +6,7 @@ import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
 import { fit, heatmap } from "./heatmap.js";
 import { attentionScores, attentionWeights, causalMask, entropyBits, matmul, takeRows } from "./math.js";
+import { meters } from "./meters.js";
 import { fixed, significant } from "./numbers.js";
 import { choice, flag, inOrder, permutation, real, whole } from "./settings.js";
 import { weightedSum } from "./sum.js";
@@ -169,14 +170,11 @@ function build({ model, signal, set, state }) {
   };
   const flow = h("div", { class: "attn-flow" }, Object.values(panels).map((panel) => panel.element));
   const sum = weightedSum();
-  const largest = h("b");
-  const entropy = h("b");
-  const most = h("span");
-  const meters = h("p", { class: "attn-meters" }, h("span", {}, "largest weight ", largest), h("span", {}, "entropy ", entropy, most));
+  const meter = meters();
   onCell(-1, -1);
 
   return {
-    elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meters, note],
+    elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meter.element, note],
     draw(now, { theme, width }) {
       const scene = sceneOf(now.scene, model);
       const key = `${now.scene} ${isRandom(scene) ? now.seed : ""}`;
@@ -206,9 +204,7 @@ function build({ model, signal, set, state }) {
       panels.output.update({ ...shared, m: d_v, cols: outputs, colIds: outputs, values: O, limit: colorLimit(O), sentence: "Output of every query (row), coordinate by coordinate", formula: () => [sym("O"), " = ", sym("A"), sym("V")] });
       const a = A.subarray(row * n, row * n + n);
       sum.update({ query: result.tokens[row], tokens: result.tokens, a, V, o: O.subarray(row * d_v, row * d_v + d_v), outputs });
-      setText(largest, fixed(Math.max(...a)));
-      setText(entropy, `${fixed(entropyBits(A, row * n, n))} bits`);
-      setText(most, ` of at most ${fixed(Math.log2(n))}`);
+      meter.update({ "largest weight": fixed(Math.max(...a)), entropy: [`${fixed(entropyBits(A, row * n, n))} bits`, ` of at most ${fixed(Math.log2(n))}`] });
       return sentence;
     },
     stop: () => Object.values(panels).forEach((panel) => panel.stop()),
