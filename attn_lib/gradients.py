@@ -28,7 +28,7 @@ from attn_lib.block import (
     layer_params,
     transformer,
 )
-from attn_lib.heads import MultiHeadResult, merge_heads, split_heads
+from attn_lib.heads import MultiHeadResult, _share_heads, merge_heads, split_heads
 
 Gradients = dict[str, np.ndarray]
 
@@ -190,7 +190,7 @@ def multi_head_backward(
     (dY, X, W_Q, W_K, W_V, W_O), _ = _promote(dY, X, W_Q, W_K, W_V, W_O)
     Y = X if source is None else np.asarray(source)
     heads, groups = result.Q.shape[-3], result.K.shape[-3]
-    keys, values = (np.repeat(M, heads // groups, axis=-3) for M in (result.K, result.V))
+    keys, values = (_share_heads(M, heads) for M in (result.K, result.V))
     grads = linear_backward(dY, merge_heads(result.mixed), W_O, names=("mixed", "W_O", "b_O"))
     dO = split_heads(grads.pop("mixed"), heads)
     dQ, dK, dV = attention_backward(dO, result.Q, keys, values, weights=result.weights, scale=scale)
@@ -234,7 +234,8 @@ def linear_backward(
     """
     (dY, X, W), _ = _promote(dY, X, W)
     rows, drows = X.reshape(-1, X.shape[-1]), dY.reshape(-1, dY.shape[-1])
-    return dict(zip(names, (dY @ W.T, rows.T @ drows, drows.sum(axis=0)), strict=True))
+    dX = (drows @ W.T).reshape(X.shape)
+    return dict(zip(names, (dX, rows.T @ drows, drows.sum(axis=0)), strict=True))
 
 
 # The parts that work on each token alone --------------------------------------------
@@ -567,8 +568,8 @@ def transformer_backward(
         dX = part.pop("X")
         grads |= {f"{number}.{name}": g for name, g in part.items()}
     grads["E"] = embedding_backward(dX, tokens, len(params["E"]))
-    positions = np.broadcast_to(np.arange(dX.shape[-2]), dX.shape[:-1])
-    grads["P"] = embedding_backward(dX, positions, len(params["P"]))
+    grads["P"] = np.zeros_like(params["P"])
+    grads["P"][: dX.shape[-2]] = _sum_to(dX, dX.shape[-2:])
     return {name: grads[name] for name in params}
 
 

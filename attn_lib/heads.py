@@ -179,7 +179,7 @@ def multi_head_attention(
     K, V = split_heads(Y @ W_K + b_K, groups), split_heads(Y @ W_V + b_V, groups)
     if past is not None:
         K, V = np.concatenate([past[0], K], axis=-2), np.concatenate([past[1], V], axis=-2)
-    keys, values = (np.repeat(M, heads // groups, axis=-3) if heads > groups else M for M in (K, V))
+    keys, values = _share_heads(K, heads), _share_heads(V, heads)
     S, A, mixed = attention(Q, keys, values, mask=mask, scale=scale, temperature=temperature)
     if edit is not None:
         A = edit(A)
@@ -265,6 +265,12 @@ def multi_head_parameters(
     counts = {"W_Q": d * heads * d_k, "W_K": d * groups * d_k, "W_V": d * groups * d_v}
     counts["W_O"] = heads * d_v * d
     return counts | {"total": sum(counts.values())}
+
+
+def _share_heads(M: np.ndarray, heads: int) -> np.ndarray:
+    """Give each of `heads` query heads the key head (axis −3) of its group."""
+    groups = M.shape[-3]
+    return M if groups == heads else np.repeat(M, heads // groups, axis=-3)
 
 
 def _groups(heads: int, kv_heads: int) -> int:
