@@ -22,9 +22,10 @@ function plainModel(data) {
   };
 }
 
-/** Give the figure an id that no other element of the page has. */
+/** Give the figure an id that no other element of the page has; of two labs with one name the first keeps it. */
 function name(figure, wanted) {
-  const free = (id) => [...document.querySelectorAll(`[id="${CSS.escape(id)}"]`)].every((element) => element === figure);
+  const yields = (element) => element === figure || element.matches("figure.attn-lab:not([data-ready])");
+  const free = (id) => [...document.querySelectorAll(`[id="${CSS.escape(id)}"]`)].every(yields);
   let id = wanted || figure.dataset.lab.toLowerCase();
   for (let k = 2; !free(id); k++) id = `${wanted || figure.dataset.lab.toLowerCase()}-${k}`;
   figure.id = id;
