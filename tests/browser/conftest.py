@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from attn_lib.labs import AttentionLab
+from attn_lib.labs.base import STATIC
 
 WIDE = {"width": 1280, "height": 900}
 
@@ -39,7 +40,7 @@ def open_page(chromium):
         context = chromium.new_context(
             **{"offline": True, "viewport": WIDE, "reduced_motion": "reduce", **options}
         )
-        folder = inside.as_uri() if inside else url.split("#")[0].rsplit("/", 1)[0]
+        folder = inside.as_uri() if inside else url.split("#")[0]
         page = context.new_page()
         page.watch = Watch(context, folder)
         page.set_default_timeout(10_000)
@@ -72,3 +73,22 @@ def saved(tmp_path_factory):
         return files[key]
 
     return save
+
+
+@pytest.fixture
+def page_of(tmp_path):
+    """Return a function that writes several labs into one page, as a book does."""
+
+    def write(*labs) -> Path:
+        script = (STATIC / "labs.page.js").as_uri()
+        style = (STATIC / "labs.css").as_uri()
+        path = tmp_path / "page.html"
+        path.write_text(
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>Labs</title>'
+            f'<link rel="stylesheet" href="{style}"><script defer src="{script}"></script>'
+            f"<main><h1>Labs</h1>{''.join(lab.to_html() for lab in labs)}</main></html>",
+            encoding="utf-8",
+        )
+        return path
+
+    return write
