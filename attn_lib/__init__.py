@@ -14,7 +14,14 @@ from attn_lib.attention import (
     self_attention,
     softmax,
 )
-from attn_lib.masks import apply_mask, causal_mask, combine_masks, padding_mask, window_mask
+from attn_lib.masks import (
+    apply_mask,
+    causal_mask,
+    combine_masks,
+    padding_mask,
+    prefix_mask,
+    window_mask,
+)
 from attn_lib.source import show
 
 __all__ = [
@@ -27,6 +34,7 @@ __all__ = [
     "combine_masks",
     "cross_attention",
     "padding_mask",
+    "prefix_mask",
     "self_attention",
     "show",
     "softmax",

@@ -116,6 +116,36 @@ def window_mask(n: int, m: int | None = None, *, window: int, offset: int = 0) -
     return (i + offset - window < j) & (j <= i + offset)
 
 
+def prefix_mask(n: int, m: int | None = None, *, prefix: int, offset: int = 0) -> np.ndarray:
+    """Let every query look at the first `prefix` keys, and causally at the rest.
+
+    Parameters
+    ----------
+    n, m, offset
+        As in `causal_mask`.
+    prefix : int
+        How many keys form the prompt, which is read in both directions.
+
+    Returns
+    -------
+    ndarray of bool, shape (n, m)
+        True where ``j < prefix or j <= i + offset``.
+
+    Raises
+    ------
+    ValueError
+        If `prefix` is not a whole number ≥ 0; see also `causal_mask`.
+
+    Notes
+    -----
+    Chapter 6.
+    """
+    n, m, offset = _sizes(n, m, offset)
+    prefix = _whole("prefix", prefix, least=0)
+    i, j = np.arange(n)[:, None], np.arange(m)
+    return (j < prefix) | (j <= i + offset)
+
+
 def padding_mask(lengths: ArrayLike, m: int) -> np.ndarray:
     """Hide the padding: in a sequence of length l only keys ``j < l`` may be looked at.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import matplotlib as mpl
@@ -162,7 +163,7 @@ def in_cell(value: float, digits: int) -> str:
     """Write a number as short as a cell needs: .42, −.3, 0, 12."""
     size = abs(value)
     decimals = 0 if size >= 9.95 else min(1, digits) if size >= 0.995 else digits
-    text = f"{value:.{decimals}f}"
+    text = str(Decimal(value).quantize(Decimal(10) ** -decimals, ROUND_HALF_UP))  # as the labs
     return "0" if float(text) == 0 else text.replace("0.", ".").replace("-", "−")
 
 
@@ -170,6 +171,7 @@ def attention_figure(
     result: AttentionResult,
     *,
     tokens: Sequence[str],
+    keys: Sequence[str] | None = None,
     query: int | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Figure:
@@ -178,9 +180,11 @@ def attention_figure(
     Parameters
     ----------
     result : AttentionResult
-        Of one sequence: scores and weights (n, n), output (n, d_v).
+        Without leading axes: scores and weights (n, m), output (n, d_v).
     tokens : sequence of str
-        The n tokens, which name rows and columns.
+        The n tokens that ask: they name the rows.
+    keys : sequence of str, optional
+        The m tokens that are asked, which name the columns; by default the same.
     query : int, optional
         The row to frame.
     outputs : sequence of str, optional
@@ -190,13 +194,14 @@ def attention_figure(
     -------
     Figure
     """
-    n, d_v = len(tokens), result.output.shape[1]
+    keys = tokens if keys is None else keys
+    n, m, d_v = len(tokens), len(keys), result.output.shape[1]
     with style():
-        fig = Figure(figsize=(7.2, 1.5 + 5.2 * n / (2 * n + d_v + 2)))
-        panels = fig.subplots(1, 3, sharey=True, width_ratios=[n, n, d_v])
+        fig = Figure(figsize=(7.2, 1.5 + 5.2 * n / (2 * m + d_v + 2)))
+        panels = fig.subplots(1, 3, sharey=True, width_ratios=[m, m, max(d_v, 1.5)])
         drawn = (
-            (result.scores, "scores", "Scores $S$", tokens, 1),
-            (result.weights, "weights", "Weights $A$", tokens, 2),
+            (result.scores, "scores", "Scores $S$", keys, 1),
+            (result.weights, "weights", "Weights $A$", keys, 2),
             (result.output, "scores", "Outputs $O$", outputs, 2),
         )
         for ax, (M, kind, title, cols, digits) in zip(panels, drawn, strict=True):
@@ -207,6 +212,10 @@ def attention_figure(
             bar.outline.set_visible(False)
             if query is not None:
                 _frame_row(ax, query, M.shape[1])
+        panels[0].set_ylabel("query")
+        for ax in panels[:2]:
+            ax.set_xlabel("key")
+            ax.xaxis.set_label_position("top")
         if query is not None:
             label = panels[0].get_yticklabels()[query]
             label.set(color=ACCENT, fontweight="bold")

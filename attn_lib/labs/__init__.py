@@ -5,5 +5,6 @@ same numbers; ``js/`` holds its source, ``static/`` what is bundled from it.
 """
 
 from attn_lib.labs.attention_lab import AttentionLab
+from attn_lib.labs.mask_lab import MaskLab
 
-__all__ = ["AttentionLab"]
+__all__ = ["AttentionLab", "MaskLab"]

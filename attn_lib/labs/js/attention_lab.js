@@ -174,7 +174,8 @@ function build({ model, signal, set, state }) {
   onCell(-1, -1);
 
   return {
-    elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meter.element, note],
+    elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meter.element],
+    after: [note],
     draw(now, { theme, width }) {
       const scene = sceneOf(now.scene, model);
       const key = `${now.scene} ${isRandom(scene) ? now.seed : ""}`;

@@ -1,11 +1,13 @@
 // Labelled native controls. Each returns { element, update(value, options) } and calls `onInput` with a clean value.
 import { h, setText } from "./dom.js";
 
-/** Text that explains a control that is switched off. */
-function explain(input, note, why) {
-  input.disabled = Boolean(why);
-  setText(note, why ?? "");
-  note.hidden = !why;
+/** Switch a control off and say why: in sight (`why`), or in its tooltip and to screen readers alone (`off`). */
+function explain(input, note, { why, off }) {
+  input.disabled = Boolean(why || off);
+  input.title = off || "";
+  setText(note, why || off || "");
+  note.hidden = !(why || off);
+  note.classList.toggle("attn-sr", !why);
 }
 
 /** A slider with its value beside it; `toInput` and `fromInput` translate (a logarithmic slider moves in log₁₀). */
@@ -17,13 +19,13 @@ export function slider({ control, label, min, max, step = 1, toInput = Number, f
   input.addEventListener("input", () => onInput(fromInput(Number(input.value))), { signal });
   return {
     element,
-    update(current, { why, most = max } = {}) {
+    update(current, { why, off, most = max } = {}) {
       if (Number(input.max) !== most) input.max = most;
       const position = String(toInput(current));
       if (input.value !== position) input.value = position;
       setText(value, text(current));
       input.setAttribute("aria-valuetext", text(current));
-      explain(input, note, why);
+      explain(input, note, { why, off });
     },
   };
 }

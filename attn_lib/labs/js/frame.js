@@ -14,7 +14,7 @@ const COPIED_MS = 1600;
  * @param {(state: object, model: object) => Record<string, {clean: Function, read: Function}>} lab.settings
  *   what each trait of the state may be, given the others; in the order in which a link is read
  * @param {(parts: {model: object, signal: AbortSignal, set: Function, state: Function}) =>
- *   {elements: Node[], draw: (state: object, look: {theme: string, width: number}) => string, stop?: Function}} lab.build
+ *   {elements: Node[], after?: Node[], draw: (state: object, look: {theme: string, width: number}) => string, stop?: Function}} lab.build
  *   makes the lab's own elements; `draw` shows a state and gives the sentence that says what is shown
  */
 export const defineLab = (lab) => ({ model, el, host }) => {
@@ -56,7 +56,7 @@ export const defineLab = (lab) => ({ model, el, host }) => {
   }
 
   const built = lab.build({ model, signal, set, state: () => clean(store.state) });
-  root.append(...built.elements, spoken);
+  root.append(...built.elements, spoken, ...(built.after ?? []));
   el.append(root);
 
   reset.addEventListener("click", () => {

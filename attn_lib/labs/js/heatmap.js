@@ -14,6 +14,9 @@ const SETTLE_MS = 300; // the cells' own text, for screen readers and for copyin
 const CELL = { least: 22, most: 34, leastWithoutDigits: 14 };
 const GAP_PX = 18; // between panels, as in labs.css
 const LABEL_GAP_PX = 9; // between a query's label and its row
+const LEAST_LABEL_PX = 52; // the corner names both axes
+const LEAST_HEADING_PX = 30;
+const LEAST_PANEL_PX = 64; // a title over one column
 
 /**
  * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else stacked.
@@ -22,18 +25,18 @@ const LABEL_GAP_PX = 9; // between a query's label and its row
  * @returns {number} the size of a cell in px
  */
 export function fit(flow, { width, rows, panels }) {
-  const label = Math.ceil(textWidth(rows)) + LABEL_GAP_PX;
+  const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const most = Math.max(...panels.map((columns) => columns.length));
-  const all = panels.reduce((sum, columns) => sum + columns.length, 0);
   const least = Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
-  const beside = Math.floor((width - label - (panels.length - 1) * GAP_PX) / all);
-  const alone = Math.floor((width - label) / most);
-  const cell = Math.min(CELL.most, Math.max(least, beside >= least ? beside : alone));
+  const together = (cell) => panels.reduce((sum, columns) => sum + Math.max(columns.length * cell, LEAST_PANEL_PX), label + (panels.length - 1) * GAP_PX);
+  const beside = together(least) <= width;
+  let cell = CELL.most;
+  while (cell > least && (beside ? together(cell) : label + most * cell) > width) cell--;
   const heading = Math.max(...panels.map((columns) => textWidth(columns)));
-  flow.classList.toggle("attn-beside", beside >= least);
+  flow.classList.toggle("attn-beside", beside);
   setStyle(flow, "--cell", `${cell}px`);
   setStyle(flow, "--label", `${label}px`);
-  setStyle(flow, "--heading", `${heading > cell - 2 ? Math.ceil(heading) : 16}px`);
+  setStyle(flow, "--heading", `${heading > cell - 2 ? Math.max(LEAST_HEADING_PX, Math.ceil(heading)) : LEAST_HEADING_PX}px`);
   return cell;
 }
 
@@ -77,7 +80,8 @@ export function heatmap({ panel, kind, title, unit = "key", digits = 2, onCell =
   let place = null; // where each row and column is drawn now: ids to fractional positions
 
   function build({ n, m }) {
-    const corner = h("td", { class: "attn-corner" }, canvas, frame);
+    const axes = h("span", { class: "attn-axes" }, h("span", {}, `${unit} →`), h("span", {}, "query ↓"));
+    const corner = h("td", { class: "attn-corner" }, axes, canvas, frame);
     head.replaceChildren(h("tr", {}, corner, Array.from({ length: m }, () => h("th", { scope: "col" }, h("span")))));
     cells = [];
     body.replaceChildren(

@@ -1,4 +1,5 @@
 // Every lab by the name of its Python class.
 import AttentionLab from "./attention_lab.js";
+import MaskLab from "./mask_lab.js";
 
-export const labs = { AttentionLab };
+export const labs = { AttentionLab, MaskLab };

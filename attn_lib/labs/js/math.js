@@ -65,3 +65,9 @@ export function takeRows(X, d, order) {
   order.forEach((from, to) => out.set(X.subarray(from * d, from * d + d), to * d));
   return out;
 }
+
+/** Query i may look at the last `window` keys up to its own. */
+export const windowMask = (window, offset = 0) => (i, j) => i + offset - window < j && j <= i + offset;
+
+/** Query i may look at the first `prefix` keys, and causally at the rest. */
+export const prefixMask = (prefix, offset = 0) => (i, j) => j < prefix || j <= i + offset;
