@@ -75,14 +75,15 @@ def saved(tmp_path_factory):
     return save
 
 
-@pytest.fixture
-def page_of(tmp_path):
+@pytest.fixture(scope="session")
+def page_of(tmp_path_factory):
     """Return a function that writes several labs into one page, as a book does."""
+    folder = tmp_path_factory.mktemp("pages")
 
     def write(*labs) -> Path:
         script = (STATIC / "labs.page.js").as_uri()
         style = (STATIC / "labs.css").as_uri()
-        path = tmp_path / "page.html"
+        path = folder / f"page{len(list(folder.iterdir()))}.html"
         path.write_text(
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Labs</title>'
             f'<link rel="stylesheet" href="{style}"><script defer src="{script}"></script>'

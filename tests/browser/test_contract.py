@@ -9,7 +9,6 @@ import pytest
 from browser.driver import LabDriver, number
 
 from attn_lib.labs import AttentionLab
-from attn_lib.labs.base import STATIC
 
 CONTROLS = {
     "scene": ("combobox", "scene"),
@@ -314,14 +313,15 @@ def test_pointing_at_a_cell_reads_out_its_numbers(open_page, saved):
 # Two labs on a page ---------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
 def two_labs(page_of):
     first = AttentionLab(name="first-look")
     second = AttentionLab(name="second-look", scene="random", seed=5, title="A random one")
     return page_of(first, second)
 
 
-def test_two_labs_on_a_page_are_independent(open_page, page_of):
-    page = open_page(two_labs(page_of), inside=STATIC.parents[1])
+def test_two_labs_on_a_page_are_independent(open_page, two_labs):
+    page = open_page(two_labs)
     page.watch.inside = "file://"
     first, second = LabDriver(page, "#first-look"), LabDriver(page, "#second-look")
     before = second.shown()
@@ -350,8 +350,8 @@ def test_no_id_stands_twice(open_page, page_of):
     assert len(set(figures)) == 4 and figures[0] == "twin"
 
 
-def test_a_link_addresses_one_lab_and_brings_it_into_view(open_page, page_of):
-    page = open_page(two_labs(page_of).as_uri() + "#second-look?seed=9&d_k=2")
+def test_a_link_addresses_one_lab_and_brings_it_into_view(open_page, two_labs):
+    page = open_page(two_labs.as_uri() + "#second-look?seed=9&d_k=2")
     page.watch.inside = "file://"
     first, second = LabDriver(page, "#first-look"), LabDriver(page, "#second-look")
     np.testing.assert_allclose(first.shown().weights.values, AttentionLab().weights, atol=1e-9)
