@@ -1,0 +1,1967 @@
+"""The book's proofs, each step computed by sympy and shown with its reason.
+
+Every function returns a `Proof`: make it the last expression of a cell, or print it. Nothing in
+it is taken on trust: ``proof.holds`` compares both sides of every step, and
+``proof.claiming(...)`` puts another claim in place of the conclusion, to watch it fail.
+
+Where a theorem is about every n, its algebra is checked for a named small n whose symbols stand
+for any numbers, and the reason says why the size does not matter.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations, permutations
+
+import sympy as sp
+from sympy import Matrix, Rational, Symbol, cos, diag, exp, eye, ones, sin, sqrt, zeros
+
+d_k = Symbol("d_k", integer=True, positive=True)
+
+
+# --- steps and proofs -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a proof: a reason, and the statement it gives.
+
+    Attributes
+    ----------
+    reason : str
+        Why this line follows, with TeX between dollar signs.
+    left, right : sympy expression or Matrix
+        The two sides.
+    relation : {":=", "=", "≠", "≥"}
+        ":=" names something: there is nothing to check. "=" is meant for all values of the
+        symbols, "≠" says that this is not so, "≥" is meant for all values again.
+    tex : str
+        What to print for `left` when its value is lengthy.
+    right_tex : str
+        The same for `right`.
+    where : mapping
+        What some symbols stand for: put in on both sides before they are compared.
+    """
+
+    reason: str
+    left: sp.Basic
+    right: sp.Basic
+    relation: str = "="
+    tex: str = ""
+    right_tex: str = ""
+    where: Mapping = field(default_factory=dict)
+
+    @cached_property
+    def holds(self) -> bool:
+        """Whether the two sides stand in the relation."""
+        if self.relation == ":=":
+            return True
+        gaps = _difference(*(_sympify(side).subs(self.where) for side in (self.left, self.right)))
+        if gaps is None:
+            return False
+        if self.relation == "≥":
+            return all(_never_negative(gap) for gap in gaps)
+        if self.relation == "≠":
+            return any(_sample(gap) != 0 for gap in gaps)
+        return all(_vanishes(gap) for gap in gaps)
+
+    def latex(self) -> str:
+        """Give the statement in TeX, without dollar signs."""
+        sign = {"≠": r"\neq", "≥": r"\ge"}.get(self.relation, self.relation)
+        left, right = self.tex or _latex(self.left), self.right_tex or _latex(self.right)
+        return f"{left} {sign} {right}"
+
+    def __str__(self) -> str:
+        left = _plain(self.tex) or _text(self.left)
+        right = _plain(self.right_tex) or _text(self.right)
+        return f"{left} {self.relation} {right}"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A theorem of the book and the steps that lead to it; the last step is the theorem.
+
+    Attributes
+    ----------
+    title : str
+        The theorem in words, with TeX between dollar signs.
+    steps : tuple of Step
+        In the order of the proof.
+    """
+
+    title: str
+    steps: tuple[Step, ...]
+
+    @cached_property
+    def failing(self) -> tuple[int, ...]:
+        """The numbers of the steps that do not hold, counted from 1."""
+        return tuple(i for i, step in enumerate(self.steps, 1) if not step.holds)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every step holds."""
+        return not self.failing
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: every step holds, or which do not."""
+        if self.holds:
+            return "Every step is checked exactly. ∎"
+        numbers = ", ".join(map(str, self.failing))
+        return f"This does not hold: see step {numbers}."
+
+    def claiming(self, right: object, step: int = -1) -> "Proof":
+        """Give the same proof with another right side in one step, by default the last.
+
+        Parameters
+        ----------
+        right : sympy expression, Matrix or number
+            What is claimed instead.
+        step : int, default -1
+            Which of `steps`, counted as Python counts.
+
+        Returns
+        -------
+        Proof
+            Its ``holds`` says whether the other claim is true as well.
+
+        Raises
+        ------
+        ValueError
+            If that step only names something, so that any right side would do.
+        """
+        steps = list(self.steps)
+        if steps[step].relation == ":=":
+            raise ValueError(f"step {step} is a definition and claims nothing: {steps[step]}")
+        steps[step] = replace(steps[step], right=_sympify(right), right_tex="")
+        return Proof(self.title, tuple(steps))
+
+    def __str__(self) -> str:
+        lines = [_plain(self.title)]
+        for i, step in enumerate(self.steps, 1):
+            lines += [f"{i}. {_plain(step.reason)}", f"       {step}"]
+        return "\n".join([*lines, self.verdict])
+
+    __repr__ = __str__
+
+    def _repr_markdown_(self) -> str:
+        lines = [f"**{self.title}**", ""]
+        for i, step in enumerate(self.steps, 1):
+            indent = " " * (len(str(i)) + 2)  # as far in as the text of the item
+            lines += [f"{i}. {step.reason}", "", f"{indent}$${step.latex()}$$", ""]
+        return "\n".join([*lines, self.verdict])
+
+
+def let(reason: str, tex: str, value: sp.Basic, right_tex: str = "") -> Step:
+    """Name something; there is nothing to check."""
+    return Step(reason, _sympify(value), _sympify(value), ":=", tex, right_tex)
+
+
+def equal(reason: str, tex: str, left: sp.Basic, right: object, **how: object) -> Step:
+    """Say that both sides are equal for all values of the symbols."""
+    return Step(reason, _sympify(left), _sympify(right), "=", tex, **how)
+
+
+def differ(reason: str, tex: str, left: sp.Basic, right: object, **how: object) -> Step:
+    """Say that the sides are not always equal: one point where they differ is computed."""
+    return Step(reason, _sympify(left), _sympify(right), "≠", tex, **how)
+
+
+def at_least(reason: str, tex: str, left: sp.Basic, right: object, **how: object) -> Step:
+    """Say that left − right is never negative, by the signs of its factors and terms."""
+    return Step(reason, _sympify(left), _sympify(right), "≥", tex, **how)
+
+
+# --- how a step is checked and printed ------------------------------------------------------------
+
+
+def _sympify(value: object) -> sp.Basic:
+    """Give `value` as a sympy object that does not change."""
+    return sp.ImmutableMatrix(value) if isinstance(value, sp.MatrixBase) else sp.sympify(value)
+
+
+def _difference(left: sp.Basic, right: sp.Basic) -> list[sp.Expr] | None:
+    """Give left − right entry by entry, or None if their shapes differ."""
+    if getattr(left, "shape", None) != getattr(right, "shape", None):
+        return None
+    return list(left - right) if isinstance(left, sp.MatrixBase) else [left - right]
+
+
+def _vanishes(expression: sp.Expr) -> bool:
+    """Whether an expression is identically zero: refuted at one point, or proved for all."""
+    if expression == 0:
+        return True
+    if _sample(expression) != 0:
+        return False
+    numerator = sp.expand(sp.numer(sp.together(expression)))
+    return sp.expand(sp.powsimp(numerator)) == 0 or sp.simplify(expression) == 0
+
+
+def _never_negative(expression: sp.Expr) -> bool:
+    """Whether an expression is ≥ 0 by the signs of its terms, or else of its factors."""
+    return bool(expression.is_nonnegative or sp.factor(expression).is_nonnegative)
+
+
+def _point(expression: sp.Expr) -> dict[Symbol, sp.Expr]:
+    """Choose a value of no special kind for each symbol."""
+    symbols = enumerate(sorted(expression.free_symbols, key=str))
+    return {
+        x: i + 2 if x.is_integer else sp.Float(7 * i + 3, 60) / (7 * i + 11) for i, x in symbols
+    }
+
+
+def _sample(expression: sp.Expr) -> sp.Expr:
+    """Evaluate at that point; 0 stands for zero to 40 digits."""
+    value = expression.subs(_point(expression)).evalf(50)
+    return sp.Integer(0) if value.is_number and abs(value) < Rational(1, 10**40) else value
+
+
+def _latex(value: sp.Basic) -> str:
+    """Give TeX; a matrix of zeros is printed as 0, whatever its size."""
+    return "0" if getattr(value, "is_zero_matrix", False) else sp.latex(value)
+
+
+def _text(value: sp.Basic) -> str:
+    """Give plain text; a matrix row by row."""
+    if not isinstance(value, sp.MatrixBase):
+        return sp.sstr(value)
+    return "0" if value.is_zero_matrix else sp.sstr(value.tolist())
+
+
+# TeX as it would be typed in a terminal. Commands first, then scripts, then braces.
+_COMMANDS = {
+    "alpha": "α", "cdot": "·", "circ": "∘", "delta": "δ", "dots": "…", "ge": "≥", "infty": "∞",
+    "int": "∫", "lVert": "‖", "le": "≤", "mu": "μ", "nabla": "∇", "neq": "≠", "partial": "∂",
+    "phi": "φ", "pm": "±", "rVert": "‖", "rho": "ρ", "sigma": "σ", "sum": "Σ", "theta": "θ",
+    "to": "→", "varepsilon": "ε", "operatorname": "", "mathbf": "", "quad": " ",
+}  # fmt: skip
+
+
+def _plain(tex: str) -> str:
+    """Give a line of TeX as plain text."""
+    text = re.sub(r"\^\{?(-?)(\\top|1)\}?", lambda m: "⁻" * len(m[1]) + "ᵀ¹"[m[2] == "1"], tex)
+    text = re.sub(r"\\t?frac\{?(\w)\}?\{?(\w)\}?", r"\1/\2", text)
+    text = re.sub(r"\\sqrt\{?([^{}]*)\}?", r"√\1", text)
+    text = re.sub(r"\\[,;] ?", " ", text)
+    text = re.sub(r"\\([A-Za-z]+) ?", lambda m: _COMMANDS.get(m[1], m[1]), text)
+    return re.sub(r"[{}$]|\*\*", "", text)
+
+
+# --- small parts ----------------------------------------------------------------------------------
+
+
+def expectation(polynomial: sp.Expr, moments: Mapping[Symbol, Sequence]) -> sp.Expr:
+    """Take the expectation of a polynomial in **independent** variables.
+
+    Parameters
+    ----------
+    polynomial : sympy expression
+        Symbols that have no moments count as constants.
+    moments : mapping from symbol to sequence
+        For each variable x its moments E x, E x², …: as many as are assumed, and no more.
+
+    Returns
+    -------
+    sympy expression
+        E of a monomial is the product of its moments, since the variables are independent.
+
+    Raises
+    ------
+    ValueError
+        If a moment is needed that was not assumed.
+
+    Notes
+    -----
+    No distribution is named: nothing but moments is used. Chapter 3.
+    """
+    terms = sp.Poly(sp.expand(polynomial), *moments).terms()
+    return sp.Add(*(factor * _moment_product(powers, moments) for powers, factor in terms))
+
+
+def _moment_product(powers: Sequence[int], moments: Mapping[Symbol, Sequence]) -> sp.Expr:
+    """Multiply the moments that one monomial needs."""
+    product = sp.Integer(1)
+    for (x, known), power in zip(moments.items(), powers, strict=True):
+        if power > len(known):
+            raise ValueError(f"E {x}^{power} is needed, but only {len(known)} moments are given")
+        product *= known[power - 1] if power else 1
+    return product
+
+
+def softmax_rows(S: Matrix) -> Matrix:
+    """Give the softmax of each row, written out. An entry of −∞ gets 0."""
+    powers = sp.Matrix(S).applyfunc(exp)
+    return Matrix(*S.shape, lambda i, j: powers[i, j] / sum(powers[i, :]))
+
+
+def _row(*entries: object) -> Matrix:
+    """Give a matrix of one row."""
+    return Matrix([entries])
+
+
+def _softmax(*scores: sp.Expr) -> Matrix:
+    """Give the weights of one row of scores."""
+    return softmax_rows(_row(*scores))
+
+
+def _symbols(name: str, *shape: int, **assumptions: bool) -> Matrix:
+    """Give a matrix of real symbols: x_1, x_2, … for one size, x_11, x_12, … for two."""
+    assumptions = {"real": True} | assumptions
+    if len(shape) == 1:
+        return _row(*(Symbol(f"{name}_{j + 1}", **assumptions) for j in range(shape[0])))
+    return Matrix(*shape, lambda i, j: Symbol(f"{name}_{i + 1}{j + 1}", **assumptions))
+
+
+def _stand_for(symbols: Matrix, values: Matrix) -> dict:
+    """Say which value each symbol stands for."""
+    return dict(zip(symbols, values, strict=True))
+
+
+def _variance(weights: Matrix, numbers: Matrix) -> sp.Expr:
+    """Give the variance of numbers under weights that sum to 1."""
+    return weights.dot(numbers.applyfunc(lambda x: x**2)) - weights.dot(numbers) ** 2
+
+
+def _permutation(order: Sequence[int]) -> Matrix:
+    """Give P with P[i, ρ(i)] = 1: row i of PX is row ρ(i) of X."""
+    return Matrix(len(order), len(order), lambda i, j: 1 if order[i] == j else 0)
+
+
+def _limit(M: Matrix, x: Symbol, to: object, side: str = "-") -> Matrix:
+    """Take the limit of each entry."""
+    return M.applyfunc(lambda entry: sp.limit(entry, x, to, side))
+
+
+def _turn(angle: sp.Expr) -> Matrix:
+    """Give the rotation of a column by an angle."""
+    return Matrix([[cos(angle), -sin(angle)], [sin(angle), cos(angle)]])
+
+
+def _attend(X: Matrix, W_Q: Matrix, W_K: Matrix, W_V: Matrix, bias: Matrix | None = None) -> Matrix:
+    """Give the output of one layer, written out in symbols."""
+    scores = X * W_Q * (X * W_K).T / sqrt(sp.Integer(W_K.shape[1]))
+    scores = scores.applyfunc(sp.expand)
+    return softmax_rows(scores if bias is None else scores + bias) * (X * W_V)
+
+
+# --- the size of a score (chapter 3) --------------------------------------------------------------
+
+
+def _terms(q_moments: Sequence, k_moments: Sequence) -> tuple[sp.Expr, ...]:
+    """Give E Z, E Z² and Var Z for a term Z = q k, and the covariance of two terms."""
+    q, k, p, l = sp.symbols("q k p l")
+    moments = {q: q_moments, p: q_moments, k: k_moments, l: k_moments}
+    mean, square = expectation(q * k, moments), expectation((q * k) ** 2, moments)
+    return mean, square, square - mean**2, expectation(q * k * p * l, moments) - mean**2
+
+
+def _sum_variance(variance: sp.Expr, covariance: sp.Expr) -> sp.Expr:
+    """Give the variance of a sum of d_k terms: all variances, and twice all covariances."""
+    r, t = sp.symbols("r t", integer=True, positive=True)
+    pairs = sp.Sum(sp.Sum(covariance, (t, r + 1, d_k)), (r, 1, d_k))
+    return sp.Sum(variance, (r, 1, d_k)).doit() + 2 * pairs.doit()
+
+
+def _gaussian_moments() -> tuple[sp.Expr, ...]:
+    """Integrate x, x², x³ and x⁴ against the standard normal density."""
+    x = Symbol("x", real=True)
+    density = exp(-(x**2) / 2) / sqrt(2 * sp.pi)
+    return tuple(sp.integrate(x**p * density, (x, -sp.oo, sp.oo)) for p in range(1, 5))
+
+
+def score_variance() -> Proof:
+    """Prove that a score has mean 0 and variance d_k, and variance 1 once scaled.
+
+    Assumed: means 0, variances 1, q_r and k_r independent, and terms that are uncorrelated,
+    as they are if all coordinates are independent. Not assumed: a distribution. Chapter 3.
+    """
+    mean, square, variance, covariance = _terms((0, 1), (0, 1))
+    r = Symbol("r", integer=True, positive=True)
+    q, k = sp.IndexedBase("q"), sp.IndexedBase("k")
+    total = _sum_variance(variance, covariance)
+    return Proof(
+        r"A score of independent coordinates with mean 0 and variance 1 has mean 0 and variance "
+        r"$d_k$; divided by $\sqrt{d_k}$ it has variance 1.",
+        (
+            let(r"The score is a sum of $d_k$ terms.", "s", sp.Sum(q[r] * k[r], (r, 1, d_k))),
+            let(r"Look at one of them.", "Z_r", q[r] * k[r]),
+            equal(
+                r"$q_r$ and $k_r$ are independent, so the mean of their product is the product "
+                r"of their means, 0 and 0.",
+                r"\operatorname{E}[Z_r]",
+                mean,
+                0,
+            ),
+            equal(
+                r"Their squares are independent too. A mean square is the variance, 1, because "
+                r"the mean is 0.",
+                r"\operatorname{E}[Z_r^2] = \operatorname{E}[q_r^2]\,\operatorname{E}[k_r^2]",
+                square,
+                1,
+            ),
+            equal(
+                r"A variance is the mean square less the squared mean.",
+                r"\operatorname{Var}(Z_r)",
+                variance,
+                1,
+            ),
+            equal(
+                r"Two different terms share no coordinate: they are uncorrelated.",
+                r"\operatorname{Cov}(Z_r, Z_t)",
+                covariance,
+                0,
+            ),
+            equal(
+                r"The mean of a sum is the sum of the means, whatever the dependence.",
+                r"\operatorname{E}[s]",
+                sp.Sum(mean, (r, 1, d_k)).doit(),
+                0,
+            ),
+            equal(
+                r"The variance of a sum is the sum of the variances, plus twice the covariance "
+                r"of every pair.",
+                r"\operatorname{Var}(s)",
+                total,
+                d_k,
+            ),
+            equal(
+                r"A constant factor leaves a variance squared.",
+                r"\operatorname{Var}(s / \sqrt{d_k})",
+                total / sqrt(d_k) ** 2,
+                1,
+            ),
+        ),
+    )
+
+
+def score_variance_by_expansion(width: int = 3) -> Proof:
+    """Find mean 0 and variance d_k by multiplying out, for one small d_k.
+
+    Parameters
+    ----------
+    width : int, default 3
+        d_k. Four or less is quick.
+
+    Returns
+    -------
+    Proof
+        Chapter 3.
+    """
+    q, k = _symbols("q", width), _symbols("k", width)
+    moments = dict.fromkeys([*q, *k], (0, 1))
+    score = q.dot(k)
+    mean, square = expectation(score, moments), expectation(score**2, moments)
+    return Proof(
+        f"With $d_k$ = {width} a score has mean 0 and variance {width}, multiplied out.",
+        (
+            let(r"All coordinates are independent, with mean 0 and variance 1.", "s", score),
+            equal(r"Every term has a factor of mean 0.", r"\operatorname{E}[s]", mean, 0),
+            equal(
+                r"In the square every mixed term has a factor of mean 0 as well; the squares "
+                r"remain, and each has mean 1.",
+                r"\operatorname{E}[s^2]",
+                square,
+                width,
+            ),
+            equal(
+                r"Subtract the squared mean.",
+                r"\operatorname{Var}(s)",
+                square - mean**2,
+                width,
+            ),
+        ),
+    )
+
+
+def score_variance_with_means() -> Proof:
+    """Prove the variance of a score for any means and variances, with two instances.
+
+    Chapter 3.
+    """
+    mu_q, mu_k = sp.symbols("mu_q mu_k", real=True)
+    sigma_q, sigma_k = sp.symbols("sigma_q sigma_k", positive=True)
+    q_square, k_square = sigma_q**2 + mu_q**2, sigma_k**2 + mu_k**2
+    mean, square, variance, covariance = _terms((mu_q, q_square), (mu_k, k_square))
+    total = _sum_variance(variance, covariance)
+    formula = sigma_q**2 * sigma_k**2 + mu_q**2 * sigma_k**2 + mu_k**2 * sigma_q**2
+    x = Symbol("x", real=True)
+    spread = sqrt(sp.integrate(x**2 / 2, (x, -1, 1)))
+    half = {mu_q: Rational(1, 2), mu_k: Rational(1, 2), sigma_q: 1, sigma_k: 1, d_k: 16}
+    uniform = {mu_q: 0, mu_k: 0, sigma_q: spread, sigma_k: spread}
+    return Proof(
+        r"With means $\mu$ and variances $\sigma^2$ a score has mean $d_k\,\mu_q\mu_k$, and its "
+        r"variance is larger than the product of the variances.",
+        (
+            equal(
+                r"The mean of a product of independent factors.",
+                r"\operatorname{E}[Z_r]",
+                mean,
+                mu_q * mu_k,
+            ),
+            equal(
+                r"A mean square is the variance plus the squared mean.",
+                r"\operatorname{E}[Z_r^2] = \operatorname{E}[q_r^2]\,\operatorname{E}[k_r^2]",
+                square,
+                q_square * k_square,
+            ),
+            equal(r"Subtract the squared mean.", r"\operatorname{Var}(Z_r)", variance, formula),
+            equal(
+                r"Terms that share no coordinate stay uncorrelated.",
+                r"\operatorname{Cov}(Z_r, Z_t)",
+                covariance,
+                0,
+            ),
+            equal(
+                r"Means $\tfrac12$, variances 1, $d_k$ = 16: the mean score is not 0,",
+                r"\operatorname{E}[s]",
+                (d_k * mean).subs(half),
+                4,
+            ),
+            equal(
+                r"and the variance is half as large again as 16.",
+                r"\operatorname{Var}(s)",
+                total.subs(half),
+                24,
+            ),
+            equal(
+                r"Uniform on (−1, 1): each variance is a third, so a term has a ninth.",
+                r"\operatorname{Var}(s)",
+                total.subs(uniform),
+                d_k / 9,
+            ),
+            equal(
+                r"In general: all $d_k$ terms together.",
+                r"\operatorname{Var}(s)",
+                total,
+                d_k * formula,
+            ),
+        ),
+    )
+
+
+def tied_weights() -> Proof:
+    """Prove what a token's score with itself is when W_Q = W_K: its mean is d_k, not 0.
+
+    Chapter 3.
+    """
+    q, fourth = sp.symbols("q_r m_4")
+    moments = {q: (0, 1, 0, fourth)}
+    mean, square = expectation(q**2, moments), expectation(q**4, moments)
+    total = d_k * (square - mean**2)
+    gaussian = _gaussian_moments()[3]
+    return Proof(
+        r"If the query of a token is also its key, its score with itself has mean $d_k$ and "
+        r"variance $d_k(m_4 - 1)$, where $m_4$ is the fourth moment of a coordinate.",
+        (
+            let(r"Query and key are one vector: every term is a square.", "Z_r", q**2),
+            equal(
+                r"The mean of a square is a variance, 1 and not 0: nothing cancels in the sum.",
+                r"\operatorname{E}[s]",
+                d_k * mean,
+                d_k,
+            ),
+            equal(
+                r"The mean square is the fourth moment, for which independent $q_r$ and $k_r$ "
+                r"never asked.",
+                r"\operatorname{E}[Z_r^2]",
+                square,
+                fourth,
+            ),
+            equal(
+                r"For a Gaussian coordinate it is an integral,",
+                r"\operatorname{E}[q_r^4]",
+                gaussian,
+                3,
+            ),
+            equal(
+                r"so the variance is twice the usual one.",
+                r"\operatorname{Var}(s)",
+                total.subs(fourth, gaussian),
+                2 * d_k,
+            ),
+            equal(
+                r"In general, with independent coordinates.",
+                r"\operatorname{Var}(s)",
+                total,
+                d_k * (fourth - 1),
+            ),
+        ),
+    )
+
+
+def tied_weights_two_tokens() -> Proof:
+    """Prove the moments of the score of two tokens at cosine c when W_Q = W_K is Gaussian.
+
+    Chapter 3.
+    """
+    q, g = sp.symbols("q_r g_r")
+    c = Symbol("c", real=True)
+    moments = dict.fromkeys([q, g], _gaussian_moments())
+    key = c * q + sqrt(1 - c**2) * g
+    mean, square = expectation(q * key, moments), expectation((q * key) ** 2, moments)
+    return Proof(
+        r"With $W_Q = W_K$ Gaussian, two tokens of one length at cosine $c$ have a score of mean "
+        r"$c\,d_k$ and variance $d_k(1 + c^2)$.",
+        (
+            let(
+                r"One Gaussian matrix gives both tokens Gaussian coordinates with correlation "
+                r"$c$: write the second by the first and an independent $g_r$.",
+                "k_r",
+                key,
+            ),
+            equal(
+                r"The key's variance is 1 as before,",
+                r"\operatorname{Var}(k_r)",
+                expectation(key**2, moments),
+                1,
+            ),
+            equal(
+                r"but on average the coordinates agree as far as the tokens do.",
+                r"\operatorname{E}[q_r k_r]",
+                mean,
+                c,
+            ),
+            equal(
+                r"In the part they share the fourth moment, 3, appears.",
+                r"\operatorname{E}[q_r^2 k_r^2]",
+                square,
+                1 + 2 * c**2,
+            ),
+            equal(r"All terms together: the mean,", r"\operatorname{E}[s]", d_k * mean, c * d_k),
+            equal(
+                r"and the variance. $c$ = 0 is the usual claim, $c$ = 1 a token with itself.",
+                r"\operatorname{Var}(s)",
+                _sum_variance(square - mean**2, 0),
+                d_k * (1 + c**2),
+            ),
+        ),
+    )
+
+
+def random_sign() -> Proof:
+    """Prove that uncorrelated is not enough: keys ±q with a random sign give 3 d_k.
+
+    Chapter 3.
+    """
+    q, sign = sp.symbols("q_r varepsilon_r")
+    moments = {q: _gaussian_moments(), sign: (0, 1, 0, 1)}
+    key = sign * q
+    mean, square = expectation(q * key, moments), expectation((q * key) ** 2, moments)
+    return Proof(
+        r"Uncorrelated is not independent: if each $k_r$ is $q_r$ with a random sign, the score "
+        r"of Gaussian coordinates has variance $3 d_k$.",
+        (
+            let(r"The sign is +1 or −1 with equal chance, independent of $q_r$.", "k_r", key),
+            equal(
+                r"The key has variance 1,",
+                r"\operatorname{Var}(k_r)",
+                expectation(key**2, moments),
+                1,
+            ),
+            equal(
+                r"it is uncorrelated with the query, and the score has mean 0.",
+                r"\operatorname{E}[q_r k_r]",
+                mean,
+                0,
+            ),
+            equal(
+                r"But the two squares are one and the same: 3, and not 1 · 1.",
+                r"\operatorname{E}[q_r^2 k_r^2]",
+                square,
+                3,
+            ),
+            equal(
+                r"The signs of two terms are independent, so the variances add.",
+                r"\operatorname{Var}(s)",
+                _sum_variance(square - mean**2, mean**2),
+                3 * d_k,
+            ),
+        ),
+    )
+
+
+def variance_given_the_query() -> Proof:
+    """Prove that, for one fixed query, the scaled scores of a row have variance |q|²/d_k.
+
+    Chapter 3.
+    """
+    width = 3
+    q, k = _symbols("q", width), _symbols("k", width)
+    moments = dict.fromkeys(k, (0, 1))
+    score, length = q.dot(k), q.dot(q)
+    mean, square = expectation(score, moments), expectation(score**2, moments)
+    return Proof(
+        r"The scores of one row share their query: given it, a scaled score has variance "
+        r"$\lVert\mathbf{q}\rVert^2 / d_k$.",
+        (
+            let(
+                r"Hold the query fixed and draw the key. Here $d_k$ = 3; a further coordinate "
+                r"adds a further square.",
+                "s",
+                score,
+            ),
+            equal(
+                r"Constants come out of a mean.", r"\operatorname{E}[s \mid \mathbf{q}]", mean, 0
+            ),
+            equal(
+                r"Constants come out of a variance squared; the key's variances are 1.",
+                r"\operatorname{Var}(s \mid \mathbf{q})",
+                square - mean**2,
+                length,
+            ),
+            equal(
+                r"Divide by $d_k$. Averaged over queries this is 1 again, but a long query has a "
+                r"sharper row.",
+                r"\operatorname{Var}(s / \sqrt{d_k} \mid \mathbf{q})",
+                (square - mean**2) / width,
+                length / width,
+            ),
+        ),
+    )
+
+
+def variance_over_the_weights() -> Proof:
+    """Prove that for two fixed tokens the variance d_k holds over random W_Q and W_K.
+
+    Chapter 3.
+    """
+    d = 2
+    x, y = _symbols("x", d), _symbols("y", d)
+    W, U = _symbols("w", d, 2), _symbols("u", d, 2)
+    moments = dict.fromkeys([*W, *U], (0, Rational(1, d)))
+    first, second = ((x * W)[r] * (y * U)[r] for r in range(2))
+    mean, square = expectation(first, moments), expectation(first**2, moments)
+    across = expectation(first * second, moments) - mean * expectation(second, moments)
+    total = _sum_variance(square - mean**2, across)
+    length = {x[0]: sqrt(d - x[1] ** 2), y[0]: sqrt(d - y[1] ** 2)}
+    return Proof(
+        r"For two fixed tokens the variance is over the weights: "
+        r"$d_k \lVert\mathbf{x}\rVert^2 \lVert\mathbf{y}\rVert^2 / d^2$, even if "
+        r"$\mathbf{x} = \mathbf{y}$.",
+        (
+            let(
+                r"$W_Q$ and $W_K$ are independent, their entries $w$ and $u$ too, with mean 0 and "
+                r"variance $1/d$. Here $d$ = 2; one term of the score is",
+                "Z_1",
+                first,
+            ),
+            equal(r"Every summand has a factor of mean 0.", r"\operatorname{E}[Z_1]", mean, 0),
+            equal(
+                r"Mixed terms vanish; squares give $1/d$ for each of the two weights.",
+                r"\operatorname{Var}(Z_1)",
+                square - mean**2,
+                x.dot(x) * y.dot(y) / d**2,
+            ),
+            equal(
+                r"Another term uses other columns of the weights.",
+                r"\operatorname{Cov}(Z_1, Z_2)",
+                across,
+                0,
+            ),
+            equal(
+                r"If both squared lengths are $d$, the variance is $d_k$.",
+                r"\operatorname{Var}(s)",
+                total.subs(length),
+                d_k,
+            ),
+            equal(
+                r"Nothing asked the tokens to differ: put $\mathbf{y} = \mathbf{x}$.",
+                r"\operatorname{Var}(s)",
+                total.subs(_stand_for(y, x)),
+                d_k * x.dot(x) ** 2 / d**2,
+            ),
+            equal(
+                r"In general.",
+                r"\operatorname{Var}(s)",
+                total,
+                d_k * x.dot(x) * y.dot(y) / d**2,
+            ),
+        ),
+    )
+
+
+# --- softmax (chapters 1, 2, 3 and 6) -------------------------------------------------------------
+
+
+def convex_hull() -> Proof:
+    """Prove that weights are positive shares, so an output lies between the values. Chapter 1."""
+    s, a = _symbols("s", 3), _symbols("a", 3, positive=True)
+    low, rise = Symbol("m", real=True), _symbols("r", 3, nonnegative=True)
+    values = rise + low * ones(1, 3)
+    weights = _softmax(*s)
+    return Proof(
+        r"Softmax weights are positive and sum to 1, so an output never leaves the convex hull of "
+        r"the values.",
+        (
+            let(r"A weight is a power over the sum of powers.", "a_1", weights[0]),
+            at_least(r"A power is positive, whatever the score.", "a_1", weights[0], 0),
+            equal(r"Numerators sum to the denominator.", r"\sum_j a_j", sum(weights), 1),
+            let(
+                r"Measure the values in any direction: the smallest is $m$, the others are $r_j$ "
+                r"above it, with $r_j \ge 0$.",
+                r"\mathbf{v}",
+                values,
+            ),
+            equal(
+                r"Since the weights sum to 1, the output exceeds $m$ by the average excess,",
+                r"\sum_j a_j v_j - m",
+                a.dot(values) - low,
+                a.dot(rise),
+                where={a[2]: 1 - a[0] - a[1]},
+            ),
+            at_least(r"and that is not negative.", r"\sum_j a_j r_j", a.dot(rise), 0),
+        ),
+    )
+
+
+def softmax_shift() -> Proof:
+    """Prove that softmax ignores a shift of its row, so a bias on all keys cancels.
+
+    Chapters 2 and 5.
+    """
+    s, a = _symbols("s", 3), _symbols("a", 3)
+    q, b, K = _symbols("q", 2), _symbols("b", 2), _symbols("k", 3, 2)
+    c, m, i = sp.symbols("c m i", real=True)
+    biased = K + ones(3, 1) * b
+    by_distance = _row(*(s[j] - m * (i - j) for j in range(3)))
+    by_place = _row(*(s[j] + m * j for j in range(3)))
+    return Proof(
+        r"Softmax ignores a constant added to its row; so a bias that all keys share cancels.",
+        (
+            let(r"Three weights.", r"\mathbf{a}", _softmax(*s)),
+            equal(
+                r"The factor $e^c$ stands in the numerator and in every term below it.",
+                r"\operatorname{softmax}(\mathbf{s} + c)",
+                _softmax(*(s + c * ones(1, 3))),
+                a,
+                where=_stand_for(a, _softmax(*s)),
+            ),
+            equal(
+                r"In a causal row ALiBi's loss $m(i - j)$ and a gain $mj$ differ by $mi$, the same "
+                r"for every key.",
+                r"\operatorname{softmax}(s_j - m(i - j))",
+                softmax_rows(by_distance),
+                softmax_rows(by_place),
+                right_tex=r"\operatorname{softmax}(s_j + mj)",
+            ),
+            equal(
+                r"A bias $\mathbf{b}$ on every key adds one number to the row of a query.",
+                r"\mathbf{q}(K + \mathbf{1}\mathbf{b})^\top - \mathbf{q}K^\top",
+                q * biased.T - q * K.T,
+                ones(1, 3) * q.dot(b),
+            ),
+            equal(
+                r"So it changes no weight.",
+                r"\operatorname{softmax}(\mathbf{q}(K + \mathbf{1}\mathbf{b})^\top)",
+                softmax_rows(q * biased.T),
+                softmax_rows(q * K.T),
+                right_tex=r"\operatorname{softmax}(\mathbf{q}K^\top)",
+            ),
+        ),
+    )
+
+
+def softmax_jacobian(n: int = 3) -> Proof:
+    """Prove ∂a_i/∂s_j = a_i(δ_ij − a_j), that is J = diag(a) − aᵀa for a row a.
+
+    Parameters
+    ----------
+    n : int, default 3
+        Number of keys.
+
+    Returns
+    -------
+    Proof
+        Chapter 3.
+    """
+    s, a = _symbols("s", n), _symbols("a", n, positive=True)
+    weights = _softmax(*s)
+    J = weights.jacobian(s)
+    where = _stand_for(a, weights)
+    return Proof(
+        r"The Jacobian of softmax is $\operatorname{diag}(\mathbf{a}) - \mathbf{a}\mathbf{a}^\top$ "
+        f"(written out for {n} keys).",
+        (
+            let(r"A weight is a power over the sum of powers.", "a_1", weights[0]),
+            equal(
+                r"A weight's own score stands above and below: the quotient rule.",
+                r"\partial a_1 / \partial s_1",
+                J[0, 0],
+                a[0] * (1 - a[0]),
+                where=where,
+            ),
+            equal(
+                r"Another score stands below alone.",
+                r"\partial a_1 / \partial s_2",
+                J[0, 1],
+                -a[0] * a[1],
+                where=where,
+            ),
+            equal(
+                r"Weights sum to 1: what one gains the others lose, so every column sums to 0,",
+                r"\mathbf{1}^\top J",
+                ones(1, n) * J,
+                zeros(1, n),
+            ),
+            equal(
+                r"and every row, because a common shift of the scores changes nothing.",
+                r"J\,\mathbf{1}",
+                J * ones(n, 1),
+                zeros(n, 1),
+            ),
+            equal(
+                r"All entries together.",
+                r"J",
+                J,
+                diag(*a) - a.T * a,
+                where=where,
+            ),
+        ),
+    )
+
+
+def jacobian_limits() -> Proof:
+    """Prove where softmax saturates, how fast, and that two tied winners never do.
+
+    Chapter 3.
+    """
+    t, u, v, g = sp.symbols("t u v g", real=True)
+
+    def jacobian(*scores: sp.Expr) -> Matrix:
+        a = _softmax(*scores)
+        return diag(*a) - a.T * a
+
+    slope = jacobian(g, 0)[0, 0]
+    tied = Rational(1, 4) * Matrix([[1, -1, 0], [-1, 1, 0], [0, 0, 0]])
+    return Proof(
+        r"One winner saturates softmax exponentially fast in its lead; two tied winners never do.",
+        (
+            differ(
+                r"While the lead $g$ over one rival is finite, the derivative is not 0.",
+                "a(1 - a)",
+                slope,
+                0,
+            ),
+            equal(
+                r"It falls like $e^{-g}$: multiplied by $e^g$ it tends to 1.",
+                r"\lim_{g \to \infty} a(1 - a)\,e^g",
+                sp.limit(slope * exp(g), g, sp.oo),
+                1,
+            ),
+            equal(
+                r"If one score $t$ runs away, the whole Jacobian tends to 0.",
+                r"\lim_{t \to \infty} J(t, u, v)",
+                _limit(jacobian(t, u, v), t, sp.oo),
+                zeros(3, 3),
+            ),
+            equal(
+                r"If two run away together each keeps half the weight, and what one gains the "
+                r"other still loses.",
+                r"\lim_{t \to \infty} J(t, t, v)",
+                _limit(jacobian(t, t, v), t, sp.oo),
+                tied,
+            ),
+        ),
+    )
+
+
+def jacobian_norm() -> Proof:
+    """Prove ‖J‖ ≤ ½: for n = 2 by its eigenvalues, in general by a variance in an interval.
+
+    Chapter 3.
+    """
+    half, b = Rational(1, 2), Symbol("a", positive=True)
+    low, high, mu = sp.symbols("m M mu", real=True)
+    a, x = _symbols("a", 3, positive=True), _symbols("x", 3)
+    two = diag(b, 1 - b) - Matrix([b, 1 - b]) * _row(b, 1 - b)
+    eigenvalues = sorted(two.eigenvals(), key=lambda value: value != 0)
+    top = Matrix([1, -1]) / sqrt(2)
+    inside = _row(*((high - z) * (z - low) for z in x))
+    room = (high - a.dot(x)) * (a.dot(x) - low)
+    return Proof(
+        r"The Jacobian of softmax never stretches a vector by more than a half.",
+        (
+            equal(
+                r"For two keys the eigenvalues are 0 and",
+                r"\lambda",
+                eigenvalues[1],
+                2 * b * (1 - b),
+            ),
+            equal(
+                r"which misses $\tfrac12$ by a square: it is reached at $a = \tfrac12$ only.",
+                r"\tfrac12 - 2a(1 - a)",
+                half - 2 * b * (1 - b),
+                2 * (b - half) ** 2,
+            ),
+            equal(
+                r"There the difference of the two keys is halved and no more.",
+                r"J(1, -1)^\top / \sqrt{2}",
+                two.subs(b, half) * top,
+                top / 2,
+            ),
+            equal(
+                r"For any number of keys (three here) $\mathbf{x}J\mathbf{x}^\top$ is the variance "
+                r"of the numbers $x_j$ under the weights, so no eigenvalue is negative.",
+                r"\mathbf{x} J \mathbf{x}^\top",
+                (x * (diag(*a) - a.T * a) * x.T)[0],
+                _variance(a, x),
+            ),
+            equal(
+                r"Let $m$ be the smallest and $M$ the largest $x_j$, and $\mu$ their mean. The "
+                r"variance is less than this product by an average of products that are not "
+                r"negative.",
+                r"(M - \mu)(\mu - m) - \operatorname{Var}_a(x)",
+                room - _variance(a, x),
+                a.dot(inside),
+                where={a[2]: 1 - a[0] - a[1]},
+            ),
+            at_least(
+                r"The product is largest in the middle, where it is a quarter of $(M - m)^2$.",
+                "",
+                (high - low) ** 2 / 4,
+                (high - mu) * (mu - low),
+            ),
+            at_least(
+                r"If $\lVert\mathbf{x}\rVert$ = 1 then $m^2 + M^2 \le 1$, so that quarter is at "
+                r"most $\tfrac12$.",
+                "",
+                (high**2 + low**2) / 2,
+                (high - low) ** 2 / 4,
+            ),
+        ),
+    )
+
+
+def temperature_limits() -> Proof:
+    """Prove that T → 0 shares among the largest scores, and T → ∞ among all.
+
+    Chapters 1 and 3.
+    """
+    T, g = sp.symbols("T g", positive=True)
+    weights = _softmax(0, 0, -g / T)
+    half, third = Rational(1, 2), Rational(1, 3)
+    return Proof(
+        r"A small temperature shares among the largest scores, a large one among all.",
+        (
+            let(
+                r"Two keys tied in front and one behind by a gap $g > 0$, the row shifted to 0.",
+                r"\operatorname{softmax}(\mathbf{s} / T)",
+                weights,
+            ),
+            equal(
+                r"As $T$ falls to 0 the gap over $T$ grows without bound: the tied keys share.",
+                r"\lim_{T \to 0} \operatorname{softmax}(\mathbf{s} / T)",
+                _limit(weights, T, 0, "+"),
+                _row(half, half, 0),
+            ),
+            equal(
+                r"As $T$ grows the gap over $T$ vanishes: all keys share.",
+                r"\lim_{T \to \infty} \operatorname{softmax}(\mathbf{s} / T)",
+                _limit(weights, T, sp.oo),
+                _row(third, third, third),
+            ),
+        ),
+    )
+
+
+def masked_softmax() -> Proof:
+    """Prove that masking is the limit of a finite penalty, and what other ways do.
+
+    Chapter 6.
+    """
+    s, c = _symbols("s", 3), Symbol("c", real=True)
+    kept, weights = _softmax(s[0], s[1], -sp.oo), _softmax(*s)
+    penalised = _softmax(s[0], s[1], s[2] - c)
+    zeroed = _row(weights[0], weights[1], 0)
+    return Proof(
+        r"A masked softmax is the limit of a finite penalty on the forbidden scores.",
+        (
+            let(
+                r"Two keys may be read and the third may not: its score is −∞, its weight 0.",
+                r"\mathbf{a}",
+                kept,
+            ),
+            differ(
+                r"A finite penalty, however large, leaves the forbidden key some weight.",
+                r"\operatorname{softmax}(s_1, s_2, s_3 - c)",
+                penalised,
+                kept,
+                right_tex=r"\mathbf{a}",
+            ),
+            differ(
+                r"A score multiplied by 0 leaves it $e^0$.",
+                r"\operatorname{softmax}(s_1, s_2, 0 \cdot s_3)",
+                _softmax(s[0], s[1], 0),
+                kept,
+                right_tex=r"\mathbf{a}",
+            ),
+            differ(
+                r"A weight set to 0 after softmax leaves a row that does not sum to 1,",
+                r"(b_1, b_2, 0)",
+                zeroed,
+                kept,
+                right_tex=r"\mathbf{a}",
+            ),
+            equal(
+                r"until the row is divided by what is left; then, in exact arithmetic, it is the "
+                r"masked row.",
+                r"(b_1, b_2, 0) / (b_1 + b_2)",
+                zeroed / (weights[0] + weights[1]),
+                kept,
+                right_tex=r"\mathbf{a}",
+            ),
+            equal(
+                r"If every key is penalised the penalty is a shift of the row: for every $c$ it is "
+                r"no mask at all.",
+                r"\operatorname{softmax}(\mathbf{s} - c)",
+                _softmax(*(s - c * ones(1, 3))),
+                weights,
+                right_tex=r"\operatorname{softmax}(\mathbf{s})",
+            ),
+            equal(
+                r"As $c$ grows the penalised row tends to the masked one.",
+                r"\lim_{c \to \infty} \operatorname{softmax}(s_1, s_2, s_3 - c)",
+                _limit(penalised, c, sp.oo),
+                kept,
+                right_tex=r"\mathbf{a}",
+            ),
+        ),
+    )
+
+
+# --- queries, keys and values (chapters 1, 2 and 10) ----------------------------------------------
+
+
+def gaussian_kernel() -> Proof:
+    """Prove that with keys of one length attention is a Gaussian kernel smoother. Chapter 1."""
+    q, K, l = _symbols("q", 2), _symbols("k", 3, 2), Symbol("l", positive=True)
+    nearness = _row(*(-(q - K[j, :]).dot(q - K[j, :]) / 2 for j in range(3)))
+    corrected = _row(*(q.dot(K[j, :]) - K[j, :].dot(K[j, :]) / 2 for j in range(3)))
+    level = {K[j, 1]: sqrt(l**2 - K[j, 0] ** 2) for j in range(3)}
+    kernel = r"\operatorname{softmax}(-\tfrac12\lVert\mathbf{q} - \mathbf{k}_j\rVert^2)"
+    return Proof(
+        r"With keys of one length, softmax of dot products is a Gaussian kernel smoother.",
+        (
+            equal(
+                r"Half the squared distance, multiplied out.",
+                r"-\tfrac12\lVert\mathbf{q} - \mathbf{k}_j\rVert^2",
+                nearness[0],
+                corrected[0] - q.dot(q) / 2,
+                right_tex=r"\mathbf{q}\cdot\mathbf{k}_j - \tfrac12\lVert\mathbf{q}\rVert^2"
+                r" - \tfrac12\lVert\mathbf{k}_j\rVert^2",
+            ),
+            equal(
+                r"The query's length is a shift of its row and cancels; the keys' lengths stay.",
+                kernel,
+                softmax_rows(nearness),
+                softmax_rows(corrected),
+                right_tex=r"\operatorname{softmax}(\mathbf{q}\cdot\mathbf{k}_j"
+                r" - \tfrac12\lVert\mathbf{k}_j\rVert^2)",
+            ),
+            differ(
+                r"So with keys of different lengths nearness and dot product disagree,",
+                kernel,
+                softmax_rows(nearness),
+                softmax_rows(q * K.T),
+                right_tex=r"\operatorname{softmax}(\mathbf{q}\cdot\mathbf{k}_j)",
+            ),
+            equal(
+                r"and with keys of one length $l$ their lengths are a shift too: the weights are "
+                r"the same.",
+                kernel,
+                softmax_rows(nearness.subs(level).applyfunc(sp.expand)),
+                softmax_rows(q * K.T),
+                right_tex=r"\operatorname{softmax}(\mathbf{q}\cdot\mathbf{k}_j)",
+                where=level,
+            ),
+        ),
+    )
+
+
+def own_score_is_largest() -> Proof:
+    """Prove when a token scores highest with itself: W_Q = W_K and keys of one length.
+
+    Chapter 2.
+    """
+    k, l = _symbols("k", 2), _symbols("l", 2)
+    lead, gap = k.dot(k) - k.dot(l), (k - l).dot(k - l) / 2
+    tex = r"\mathbf{k}\cdot\mathbf{k} - \mathbf{k}\cdot\mathbf{l}"
+    return Proof(
+        r"With $W_Q = W_K$ and keys of one length no key beats a token's own; a longer key can.",
+        (
+            equal(
+                r"With tied weights the query is the token's own key $\mathbf{k}$. Its lead over "
+                r"another key $\mathbf{l}$, rearranged:",
+                tex,
+                lead,
+                gap + (k.dot(k) - l.dot(l)) / 2,
+                right_tex=r"\tfrac12\lVert\mathbf{k} - \mathbf{l}\rVert^2"
+                r" + \tfrac12(\lVert\mathbf{k}\rVert^2 - \lVert\mathbf{l}\rVert^2)",
+            ),
+            equal(
+                r"A longer key in the same direction wins: for $\mathbf{l} = 2\mathbf{k}$ the lead "
+                r"is negative.",
+                tex,
+                lead.subs(_stand_for(l, 2 * k)),
+                -k.dot(k),
+            ),
+            at_least(
+                r"With one length only the squared distance is left, and it is not negative.",
+                tex + r" = \tfrac12\lVert\mathbf{k} - \mathbf{l}\rVert^2",
+                gap,
+                0,
+            ),
+        ),
+    )
+
+
+def only_products_matter() -> Proof:
+    """Prove that W_Q M with W_K M⁻ᵀ, and W_V M with M⁻¹ W_O, change nothing. Chapter 2."""
+    X, W_Q, W_K = _symbols("x", 2, 2), _symbols("q", 2, 2), _symbols("k", 2, 2)
+    W_V, W_O, M = _symbols("v", 2, 2), _symbols("o", 2, 2), _symbols("m", 2, 2)
+    inverse, scores = M.inv(), X * W_Q * (X * W_K).T
+    return Proof(
+        r"The weights act only through the products $W_Q W_K^\top$ and $W_V W_O$.",
+        (
+            let(r"Take any invertible matrix, here 2 × 2.", "M", M),
+            equal(
+                r"Between queries and keys it meets its inverse.", r"M M^{-1}", M * inverse, eye(2)
+            ),
+            differ(
+                r"(Turned alike, queries and keys give other scores, unless $M$ is orthogonal.)",
+                r"(X W_Q M)(X W_K M)^\top",
+                (X * W_Q * M) * (X * W_K * M).T,
+                scores,
+                right_tex=r"X W_Q W_K^\top X^\top",
+            ),
+            equal(
+                r"Between values and output it does too; the weights $A$ mix rows and stay out of "
+                r"it.",
+                r"(X W_V M)(M^{-1} W_O)",
+                (X * W_V * M) * (inverse * W_O),
+                X * W_V * W_O,
+                right_tex=r"X W_V W_O",
+            ),
+            equal(
+                r"Keys turned the opposite way give the same scores.",
+                r"(X W_Q M)(X W_K M^{-\top})^\top",
+                (X * W_Q * M) * (X * W_K * inverse.T).T,
+                scores,
+                right_tex=r"X W_Q W_K^\top X^\top",
+            ),
+        ),
+    )
+
+
+def score_rank() -> Proof:
+    """Prove that S has rank at most d_k, here for n = 4 tokens and d_k = 2. Chapter 2."""
+    Q, K = _symbols("q", 4, 2), _symbols("k", 4, 2)
+    S = Q * K.T
+    rows = list(combinations(range(4), 3))
+    minors = [sp.expand(S.extract(i, j).det()) for i in rows for j in rows]
+    return Proof(
+        r"A matrix of scores has rank at most $d_k$, however many tokens there are.",
+        (
+            let(r"Four tokens, $d_k$ = 2. The first row of scores:", "S_1", S[0, :]),
+            equal(
+                r"Every row mixes the same two rows, one for each column of $K$.",
+                r"S_1",
+                S[0, :],
+                Q[0, 0] * K[:, 0].T + Q[0, 1] * K[:, 1].T,
+                right_tex=r"q_{11} K_{\cdot 1}^\top + q_{12} K_{\cdot 2}^\top",
+            ),
+            differ(
+                r"Two rows are independent in general: a determinant of order 2 is not 0.",
+                r"\det S_{12, 12}",
+                S[:2, :2].det(),
+                0,
+            ),
+            equal(
+                r"Three rows never are: all sixteen determinants of order 3 are identically 0.",
+                r"\det S_{ijk, lmn}",
+                _row(*minors),
+                zeros(1, len(minors)),
+            ),
+        ),
+    )
+
+
+def tied_keys_and_values() -> Proof:
+    """Prove what K = V cannot do: the output is the gradient of a convex function. Chapter 2."""
+    q, K, z = _symbols("q", 2), _symbols("k", 3, 2), _symbols("z", 2)
+    a, u = _symbols("a", 3, positive=True), _symbols("u", 3)
+    T, t = Symbol("T", positive=True), Symbol("t", real=True)
+    weights = softmax_rows(q * K.T / T)
+    output = weights * K
+    potential = T * sp.log(sum((q * K.T / T).applyfunc(exp)))
+    along = _stand_for(q, q + t * z)
+    speed = sp.diff((output * z.T)[0].subs(along, simultaneous=True), t)
+    by_pairs = sum(a[i] * a[j] * (u[i] - u[j]) ** 2 for i, j in combinations(range(3), 2))
+    numbers = _stand_for(u, z * K.T) | _stand_for(a, weights.subs(along, simultaneous=True))
+    return Proof(
+        r"With $K = V$ the output is the gradient of a convex function of the query: "
+        r"$(\mathbf{o}(\mathbf{q}') - \mathbf{o}(\mathbf{q}))\cdot"
+        r"(\mathbf{q}' - \mathbf{q}) \ge 0$.",
+        (
+            let(
+                r"The soft maximum of the scores; $T$ is $\sqrt{d_k}$ or any temperature.",
+                r"f(\mathbf{q})",
+                potential,
+                r"T \log \sum_j e^{\mathbf{q}\cdot\mathbf{k}_j / T}",
+            ),
+            equal(
+                r"Its gradient weights every key by softmax. The values are the keys, so this is "
+                r"the output.",
+                r"\nabla f",
+                _row(*(sp.diff(potential, x) for x in q)),
+                output,
+                right_tex=r"\mathbf{o}(\mathbf{q}) = \sum_j a_j \mathbf{k}_j",
+            ),
+            equal(
+                r"Move the query from $\mathbf{q}$ towards $\mathbf{q}' = "
+                r"\mathbf{q} + \mathbf{z}$. The output moves in that direction at the speed of "
+                r"a variance, that of $u_j = \mathbf{z}\cdot\mathbf{k}_j$ under the weights "
+                r"at that place.",
+                r"\partial/\partial t\; \mathbf{o}(\mathbf{q} + t\mathbf{z})\cdot\mathbf{z}",
+                speed,
+                _variance(a, u) / T,
+                right_tex=r"\operatorname{Var}_a(u) / T",
+                where=numbers,
+            ),
+            equal(
+                r"A variance is an average over pairs.",
+                r"\operatorname{Var}_a(u)",
+                _variance(a, u),
+                by_pairs,
+                where={a[2]: 1 - a[0] - a[1]},
+            ),
+            at_least(
+                r"It is not negative: the output never moves back. In one dimension a larger query "
+                r"never returns a smaller value.",
+                r"\operatorname{Var}_a(u)",
+                by_pairs,
+                0,
+            ),
+        ),
+    )
+
+
+def query_gradient() -> Proof:
+    """Prove ∇_q o = Cov_a(v, k) / √d_k, the factor included. Chapters 3 and 10."""
+    q, K, v = _symbols("q", 2), _symbols("k", 3, 2), _symbols("v", 3)
+    a, root = _symbols("a", 3, positive=True), sqrt(sp.Integer(2))
+    weights = softmax_rows(q * K.T / root)
+    gradient = Matrix([weights.dot(v)]).jacobian(q)
+    covariance = sum((a[j] * v[j] * K[j, :] for j in range(3)), zeros(1, 2)) - a.dot(v) * a * K
+    where = _stand_for(a, weights)
+    tex = r"\operatorname{Cov}_a(v, \mathbf{k})"
+    return Proof(
+        r"The gradient of an output by its query is the covariance of values and keys under the "
+        r"weights, divided by $\sqrt{d_k}$.",
+        (
+            let(r"One query, three keys, $d_k$ = 2, one column of values.", "o", a.dot(v)),
+            equal(
+                r"A score changes by $\mathbf{k}_j / \sqrt{d_k}$, so a weight by its key's lead "
+                r"over the average key.",
+                r"\nabla_q a_1",
+                weights.jacobian(q)[0, :],
+                a[0] * (K[0, :] - a * K) / root,
+                right_tex=r"a_1(\mathbf{k}_1 - \sum_j a_j\mathbf{k}_j) / \sqrt{d_k}",
+                where=where,
+            ),
+            let(
+                r"A covariance is the mean of the products less the product of the means.",
+                tex,
+                covariance,
+                r"\sum_j a_j v_j \mathbf{k}_j - o \sum_j a_j\mathbf{k}_j",
+            ),
+            differ(
+                r"Without the factor it is not the gradient.",
+                r"\nabla_q o",
+                gradient,
+                covariance,
+                right_tex=tex,
+                where=where,
+            ),
+            equal(
+                r"Multiply each change of weight by its value and sum.",
+                r"\nabla_q o",
+                gradient,
+                covariance / root,
+                right_tex=tex + r" / \sqrt{d_k}",
+                where=where,
+            ),
+        ),
+    )
+
+
+# --- order (chapters 4, 5 and 6) ------------------------------------------------------------------
+
+
+def permuted_softmax(n: int = 3) -> Proof:
+    """Prove softmax(P S Pᵀ) = P softmax(S) Pᵀ for every permutation, and for a mask moved too.
+
+    Parameters
+    ----------
+    n : int, default 3
+        Number of tokens: all n! permutations are tried, with symbols for all scores.
+
+    Returns
+    -------
+    Proof
+        Chapter 4.
+    """
+    S, M = _symbols("s", n, n), _symbols("m", n, n)
+    every = [_permutation(order) for order in permutations(range(n))]
+    swap = _permutation([1, 0, *range(2, n)])
+    A, moved = softmax_rows(S), softmax_rows(swap * S * swap.T)
+
+    def gaps(scores: Matrix) -> Matrix:
+        """Stack the differences of the two sides for all permutations."""
+        pairs = ((softmax_rows(P * scores * P.T), P * softmax_rows(scores) * P.T) for P in every)
+        return Matrix.vstack(*(left - right for left, right in pairs))
+
+    return Proof(
+        r"Softmax along rows commutes with moving the tokens: "
+        r"$\operatorname{softmax}(PSP^\top) = P\operatorname{softmax}(S)P^\top$ "
+        f"(all {len(every)} permutations of {n} tokens).",
+        (
+            equal(
+                r"A row of $PSP^\top$ is a row of $S$ with its entries in another order; here "
+                r"tokens 1 and 2 change places.",
+                r"(PSP^\top)_1",
+                (swap * S * swap.T)[0, :],
+                _row(S[1, 1], S[1, 0], *S[1, 2:]),
+            ),
+            equal(
+                r"The sum below has the same terms in another order, so every weight goes where "
+                r"its score went.",
+                r"\operatorname{softmax}(PSP^\top)_{11}",
+                moved[0, 0],
+                A[1, 1],
+            ),
+            equal(
+                r"Put $S + M$ for $S$: with a bias or mask that moves along, $M \to PMP^\top$, it "
+                r"is true again.",
+                r"\operatorname{softmax}(PSP^\top + PMP^\top)"
+                r" - P\operatorname{softmax}(S + M)P^\top",
+                gaps(S + M),
+                zeros(n * len(every), n),
+            ),
+            differ(
+                r"With a bias that stays where it was it is not.",
+                r"\operatorname{softmax}(PSP^\top + M) - P\operatorname{softmax}(S + M)P^\top",
+                softmax_rows(swap * S * swap.T + M) - swap * softmax_rows(S + M) * swap.T,
+                zeros(n, n),
+            ),
+            equal(
+                f"All {len(every)} permutations: the difference is identically zero.",
+                r"\operatorname{softmax}(PSP^\top) - P\operatorname{softmax}(S)P^\top",
+                gaps(S),
+                zeros(n * len(every), n),
+            ),
+        ),
+    )
+
+
+def equivariance(n: int = 3, d_v: int = 2) -> Proof:
+    """Prove that a layer without positions maps PX to P times its output, for every P.
+
+    Parameters
+    ----------
+    n : int, default 3
+        Number of tokens.
+    d_v : int, default 2
+        Width of a value. Tokens and keys have two coordinates.
+
+    Returns
+    -------
+    Proof
+        Chapter 4.
+    """
+    X, table = _symbols("x", n, 2), _symbols("p", n, 2)
+    W_Q, W_K, W_V = _symbols("q", 2, 2), _symbols("k", 2, 2), _symbols("v", 2, d_v)
+    every = [_permutation(order) for order in permutations(range(n))]
+    P, still = every[-1], _attend(X, W_Q, W_K, W_V)
+    moved = [_attend(move * X, W_Q, W_K, W_V) for move in every]
+    gaps = Matrix.vstack(*(new - move * still for new, move in zip(moved, every, strict=True)))
+    pooled = Matrix.vstack(*(ones(1, n) * (new - still) for new in moved))
+    scores = P * X * W_Q * (P * X * W_K).T - P * (X * W_Q * (X * W_K).T) * P.T
+    placed = _attend(P * X + table, W_Q, W_K, W_V) - P * _attend(X + table, W_Q, W_K, W_V)
+    return Proof(
+        r"Self-attention without positions is permutation-equivariant "
+        f"(all {len(every)} permutations of {n} tokens, $d_v$ = {d_v}, every entry a symbol).",
+        (
+            equal(
+                r"A projection acts on each token alone, so its rows move with the tokens.",
+                r"(PX)W_V - P(XW_V)",
+                (P * X) * W_V - P * (X * W_V),
+                zeros(n, d_v),
+            ),
+            equal(
+                r"So the scores have their rows and their columns moved.",
+                r"(PQ)(PK)^\top - P(QK^\top)P^\top",
+                scores,
+                zeros(n, n),
+            ),
+            equal(
+                r"Softmax commutes with that move, and the $P^\top$ on its right meets the $P$ of "
+                r"the values.",
+                r"P^\top P",
+                P.T * P,
+                eye(n),
+            ),
+            equal(
+                r"A sum over tokens does not see their order: the pooled output is invariant.",
+                r"\mathbf{1}^\top \operatorname{Attention}(PX)"
+                r" - \mathbf{1}^\top \operatorname{Attention}(X)",
+                pooled,
+                zeros(*pooled.shape),
+            ),
+            differ(
+                r"A table $T$ of positions, added to the rows, breaks it.",
+                r"\operatorname{Attention}(PX + T) - P\operatorname{Attention}(X + T)",
+                placed,
+                zeros(n, d_v),
+            ),
+            equal(
+                r"Without one the difference is identically zero for every permutation.",
+                r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)",
+                gaps,
+                zeros(*gaps.shape),
+            ),
+        ),
+    )
+
+
+def symmetric_bias() -> Proof:
+    """Prove that a bias in |i − j| cannot see a reversal, but sees other orders. Chapter 5."""
+    b, c, X, one = _symbols("b", 3), _symbols("c", 3), _symbols("x", 3, 1), eye(1)
+    B = Matrix(3, 3, lambda i, j: b[abs(i - j)])
+    signed = Matrix(3, 3, lambda i, j: b[j - i] if j >= i else c[i - j])
+    causal = Matrix(3, 3, lambda i, j: b[i - j] if j <= i else -sp.oo)
+    reverse, swap = _permutation([2, 1, 0]), _permutation([1, 0, 2])
+    tex = r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)"
+
+    def gap(P: Matrix, bias: Matrix) -> Matrix:
+        return _attend(P * X, one, one, one, bias) - P * _attend(X, one, one, one, bias)
+
+    return Proof(
+        r"A bias in the distance $|i - j|$ cannot see a reversal.",
+        (
+            let(r"Three tokens, one bias for each distance.", "B", B),
+            equal(
+                r"Reversal keeps every distance: moving rows and columns gives $B$ back.",
+                r"PBP^\top",
+                reverse * B * reverse.T,
+                B,
+            ),
+            differ(
+                r"Another order does not keep them all: let tokens 1 and 2 change places.",
+                r"PBP^\top",
+                swap * B * swap.T,
+                B,
+            ),
+            differ(r"That order the layer notices.", tex, gap(swap, B), zeros(3, 1)),
+            differ(
+                r"A bias in the signed step $j - i$ notices the reversal,",
+                tex,
+                gap(reverse, signed),
+                zeros(3, 1),
+            ),
+            differ(
+                r"and so does the bias $B$ under a causal mask.",
+                tex,
+                gap(reverse, causal),
+                zeros(3, 1),
+            ),
+            equal(
+                r"With $B$ alone a reversed input reverses the output, and nothing else happens.",
+                tex,
+                gap(reverse, B),
+                zeros(3, 1),
+            ),
+        ),
+    )
+
+
+def duplication() -> Proof:
+    """Prove that a softmax average cannot count: duplicating every token changes nothing.
+
+    Chapter 4.
+    """
+    s, v = _symbols("s", 2), _symbols("v", 2)
+    once = _softmax(*s).dot(v)
+    twice = _softmax(*s, *s).dot(v.row_join(v))
+    return Proof(
+        r"A softmax average cannot count: with every token doubled no output changes.",
+        (
+            let(r"Two tokens, one column of values.", "o(s_1, s_2)", once),
+            equal(
+                r"Doubled, a token has two keys with half the weight each.",
+                r"2\,a_1(s_1, s_2, s_1, s_2)",
+                2 * _softmax(*s, *s)[0],
+                _softmax(*s)[0],
+            ),
+            differ(
+                r"(To double one token alone does change the shares.)",
+                r"o(s_1, s_2, s_1)",
+                _softmax(*s, s[0]).dot(v.row_join(_row(v[0]))),
+                once,
+                right_tex="o(s_1, s_2)",
+            ),
+            equal(
+                r"So the average is the same.",
+                r"o(s_1, s_2, s_1, s_2)",
+                twice,
+                once,
+                right_tex="o(s_1, s_2)",
+            ),
+        ),
+    )
+
+
+def _two_layers() -> list[list[Matrix]]:
+    """Give W_Q, W_K, W_V of two layers for tokens of one feature."""
+    return [[_symbols(f"{w}{layer}", 1, 1) for w in ("q", "k", "v")] for layer in ("a", "b")]
+
+
+def causal_derivatives(allowed: Callable[[int, int], bool] = lambda i, j: j <= i) -> Proof:
+    """Prove ∂o_i/∂x_j = 0 exactly for j > i under a causal mask, through one layer and many.
+
+    Parameters
+    ----------
+    allowed : function of (i, j), default causal
+        Whether query i may look at key j. Under another mask the proof must fail.
+
+    Returns
+    -------
+    Proof
+        Chapter 6.
+    """
+    X, (weights, _) = _symbols("x", 3, 1), _two_layers()
+    bias = Matrix(3, 3, lambda i, j: 0 if allowed(i, j) else -sp.oo)
+    causal = Matrix(3, 3, lambda i, j: 1 if j <= i else 0)
+    output = _attend(X, *weights, bias)
+    reads = (X + output).jacobian(X).applyfunc(lambda e: 0 if e == 0 or _sample(e) == 0 else 1)
+    first, second = (reads.multiply_elementwise(_symbols(name, 3, 3)) for name in ("f", "g"))
+    return Proof(
+        r"Under a causal mask $\partial\mathbf{o}_i / \partial\mathbf{x}_j = 0$ for $j > i$, "
+        r"through any depth.",
+        (
+            let(
+                r"Three tokens of one feature. A forbidden score is −∞, so its weight is "
+                r"$e^{-\infty}$ = 0.",
+                "M",
+                bias,
+            ),
+            equal(
+                r"Later tokens do not occur in an output. The first token reads itself alone.",
+                "o_1",
+                output[0],
+                X[0] * weights[2][0],
+            ),
+            equal(
+                r"Mark with 1 the derivatives that are not identically 0, the input added: those "
+                r"with $j \le i$ and no other.",
+                r"[\partial(x_i + o_i) / \partial x_j \neq 0]",
+                reads,
+                causal,
+            ),
+            equal(
+                r"Through two layers derivatives multiply, as matrices of this form: the sum for "
+                r"$j > i$ has no term. What works on each token alone is diagonal. So by induction "
+                r"for any depth.",
+                r"[(GF)_{ij} \neq 0]",
+                (second * first).applyfunc(lambda e: 0 if e == 0 else 1),
+                causal,
+            ),
+        ),
+    )
+
+
+def causal_order() -> Proof:
+    """Prove that one causal layer cannot order the past of the last token, and two can.
+
+    Chapter 4.
+    """
+    X, (first, second) = _symbols("x", 3, 1), _two_layers()
+    bias = Matrix(3, 3, lambda i, j: 0 if j <= i else -sp.oo)
+    swap = _permutation([1, 0, 2])
+
+    def last(tokens: Matrix, depth: int) -> sp.Expr:
+        """Give the last output of one or two layers."""
+        for weights in (first, second)[:depth]:
+            tokens = tokens + _attend(tokens, *weights, bias)
+        return tokens[2]
+
+    return Proof(
+        r"Without positions the last output of one causal layer does not depend on the order of "
+        r"its past; that of two layers does.",
+        (
+            differ(
+                r"A causal layer is not equivariant: whoever stands first reads itself alone.",
+                r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)",
+                _attend(swap * X, *first, bias) - swap * _attend(X, *first, bias),
+                zeros(3, 1),
+            ),
+            differ(
+                r"After two layers the order of the past shows: in the first layer the second "
+                r"token has read the first, and not the other way round.",
+                r"o_3(x_2, x_1, x_3)",
+                last(swap * X, 2),
+                last(X, 2),
+                right_tex="o_3(x_1, x_2, x_3)",
+            ),
+            equal(
+                r"After one layer it does not: the last token reads all keys, whichever comes "
+                r"first.",
+                r"o_3(x_2, x_1, x_3)",
+                last(swap * X, 1),
+                last(X, 1),
+                right_tex="o_3(x_1, x_2, x_3)",
+            ),
+        ),
+    )
+
+
+def sinusoid_rotation() -> Proof:
+    """Prove that a fixed offset turns each sine–cosine pair by an angle of its own. Chapter 5."""
+    p, k, theta = sp.symbols("p k theta", real=True)
+    turn = _turn(k * theta)
+
+    def pair(place: sp.Expr) -> Matrix:
+        return _row(sin(place * theta), cos(place * theta))
+
+    return Proof(
+        r"To move a sinusoidal position by $k$ is to turn each pair by $k\theta$, wherever it "
+        r"stands.",
+        (
+            let(r"One pair, with its frequency $\theta$.", "p(t)", pair(Symbol("t", real=True))),
+            let(r"A rotation by $k\theta$: the place does not occur in it.", "R_k", turn),
+            equal(
+                r"Its transpose undoes it, so lengths and angles are kept.",
+                r"R_k R_k^\top",
+                turn * turn.T,
+                eye(2),
+            ),
+            equal(
+                r"Two rows therefore compare by their distance alone.",
+                r"p(t) \cdot p(t + k)",
+                pair(p).dot(pair(p + k)),
+                cos(k * theta),
+            ),
+            equal(
+                r"The addition theorems of sine and cosine, written as one product.",
+                r"p(t + k) - p(t) R_k",
+                pair(p + k) - pair(p) * turn,
+                zeros(1, 2),
+            ),
+        ),
+    )
+
+
+def rope_offset() -> Proof:
+    """Prove that a RoPE score depends on m − n only, and that lengths are kept. Chapter 5."""
+    m, n, t, theta, phi = sp.symbols("m n t theta phi", real=True)
+    q, k = _symbols("q", 2).T, _symbols("k", 2).T
+    cosines, sines = diag(cos(m * theta), cos(m * phi)), diag(sin(m * theta), sin(m * phi))
+    half = Matrix(sp.BlockMatrix([[cosines, -sines], [sines, cosines]]))
+    relabel = _permutation([0, 2, 1, 3])
+
+    def score(at_m: sp.Expr, at_n: sp.Expr) -> sp.Expr:
+        return (_turn(at_m * theta) * q).dot(_turn(at_n * theta) * k)
+
+    return Proof(
+        r"With RoPE the score of a query at $m$ and a key at $n$ depends on $m - n$ only.",
+        (
+            let(
+                r"One pair: the query is turned by $m\theta$, the key by $n\theta$.",
+                "R_m",
+                _turn(m * theta),
+            ),
+            equal(
+                r"A turn keeps lengths.",
+                r"\lVert R_m \mathbf{q}\rVert^2",
+                score(m, m).subs(_stand_for(k, q)),
+                q.dot(q),
+            ),
+            equal(
+                r"To turn back by $m\theta$ and on by $n\theta$ is to turn by $(n - m)\theta$.",
+                r"R_m^\top R_n - R_{n-m}",
+                _turn(m * theta).T * _turn(n * theta) - _turn((n - m) * theta),
+                zeros(2, 2),
+            ),
+            differ(
+                r"The score does change with one of the places,",
+                r"\partial/\partial m\; (R_m\mathbf{q})\cdot(R_n\mathbf{k})",
+                sp.diff(score(m, n), m),
+                0,
+            ),
+            equal(
+                r"but not when both move by $t$.",
+                r"\partial/\partial t\; (R_{m+t}\,\mathbf{q})\cdot(R_{n+t}\,\mathbf{k})",
+                sp.diff(score(m + t, n + t), t),
+                0,
+            ),
+            equal(
+                r"The pairing *half* is the pairing *interleaved* with its coordinates "
+                r"relabelled, which no dot product notices (two pairs, angles $\theta$ and "
+                r"$\phi$).",
+                r"P R_{half} P^\top",
+                relabel * half * relabel.T,
+                diag(_turn(m * theta), _turn(m * phi)),
+                right_tex=r"R_{interleaved}",
+            ),
+            equal(
+                r"All pairs add up, so the whole score is a function of $n - m$.",
+                r"(R_m\mathbf{q})\cdot(R_n\mathbf{k})",
+                score(m, n),
+                q.dot(_turn((n - m) * theta) * k),
+                right_tex=r"\mathbf{q}\cdot(R_{n-m}\,\mathbf{k})",
+            ),
+        ),
+    )
+
+
+# --- heads and tiles (chapters 8 and 11) ----------------------------------------------------------
+
+
+def heads_sum() -> Proof:
+    """Prove that concatenating heads and projecting equals a sum over heads. Chapter 8."""
+    first, second, W = _symbols("a", 2, 2), _symbols("b", 2, 2), _symbols("w", 4, 3)
+    joined = first.row_join(second) * W
+    parts = [first[0, c] * W[c, 0] for c in range(2)], [second[0, c] * W[2 + c, 0] for c in (0, 1)]
+    return Proof(
+        r"To concatenate heads and project is to sum over heads: each has its own rows of $W_O$.",
+        (
+            let(r"Two heads, two tokens, $d_v$ = 2.", "[O_1, O_2]", first.row_join(second)),
+            equal(
+                r"An entry is a sum over the columns of all heads. Split it where the next head "
+                r"begins.",
+                r"([O_1, O_2] W_O)_{11}",
+                joined[0, 0],
+                sum(parts[0]) + sum(parts[1]),
+            ),
+            differ(
+                r"(The rows belong to their head: exchanged, the result is another.)",
+                r"O_1 W^{(2)} + O_2 W^{(1)}",
+                first * W[2:, :] + second * W[:2, :],
+                joined,
+                right_tex=r"[O_1, O_2] W_O",
+            ),
+            equal(
+                r"All entries together.",
+                r"[O_1, O_2] W_O",
+                joined,
+                first * W[:2, :] + second * W[2:, :],
+                right_tex=r"O_1 W^{(1)} + O_2 W^{(2)}",
+            ),
+        ),
+    )
+
+
+def merge(a: Sequence[sp.Expr], b: Sequence[sp.Expr]) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """Join two states (m, l, u) of an online softmax: reference, normaliser, weighted sum."""
+    (m_a, l_a, u_a), (m_b, l_b, u_b) = a, b
+    m = sp.Max(m_a, m_b)
+    down_a, down_b = exp(m_a - m), exp(m_b - m)
+    return m, down_a * l_a + down_b * l_b, down_a * u_a + down_b * u_b
+
+
+def online_softmax() -> Proof:
+    """Prove that merging tiles is exact, and that the order of merging is free. Chapter 11."""
+    s, v, m = _symbols("s", 4), _symbols("v", 4), _symbols("m", 3)
+    l, u = _symbols("l", 3, positive=True), _symbols("u", 3)
+
+    def tile(keys: Sequence[int], reference: sp.Expr) -> tuple[sp.Expr, ...]:
+        powers = [exp(s[j] - reference) for j in keys]
+        return reference, sum(powers), sum(p * v[j] for p, j in zip(powers, keys, strict=True))
+
+    both = merge(tile([0, 1], m[0]), tile([2, 3], m[1]))
+    whole = tile(range(4), both[0])
+    x, y, z = ((m[i], l[i], u[i]) for i in range(3))
+    empty = merge((m[0], sp.Integer(0), sp.Integer(0)), y)
+    return Proof(
+        r"Merging tiles gives exactly the softmax average over all keys, in any order of merging.",
+        (
+            let(
+                r"A tile keeps a reference $m$ (its largest score, though any number is right), "
+                r"the sum $l$ of $e^{s-m}$, and the same sum $u$ weighted by the values.",
+                "(m, l, u)",
+                _row(*tile([0, 1], m[0])),
+            ),
+            equal(
+                r"Merged, $m$ is the larger reference. The factor $e^{m_1 - m}$ makes of a sum "
+                r"against $m_1$ one against $m$: the normaliser is that of all four keys,",
+                r"e^{m_1 - m} l_1 + e^{m_2 - m} l_2",
+                both[1],
+                whole[1],
+                right_tex=r"\sum_j e^{s_j - m}",
+            ),
+            equal(
+                r"and the weighted sum as well.",
+                r"e^{m_1 - m} u_1 + e^{m_2 - m} u_2",
+                both[2],
+                whole[2],
+                right_tex=r"\sum_j e^{s_j - m} v_j",
+            ),
+            equal(
+                r"A tile where nothing is allowed has $l = u = 0$ and leaves the other's average "
+                r"alone.",
+                r"u / l",
+                empty[2] / empty[1],
+                u[1] / l[1],
+            ),
+            equal(
+                r"Three tiles may be merged from the left or from the right.",
+                r"(x \circ y) \circ z",
+                _row(*merge(merge(x, y), z)),
+                _row(*merge(x, merge(y, z))),
+                right_tex=r"x \circ (y \circ z)",
+            ),
+            equal(
+                r"In the quotient the reference cancels.",
+                r"u / l",
+                both[2] / both[1],
+                _softmax(*s).dot(v),
+                right_tex=r"\sum_j \operatorname{softmax}(\mathbf{s})_j v_j",
+            ),
+        ),
+    )
+
+
+PROOFS: tuple[Callable[[], Proof], ...] = (
+    score_variance,
+    score_variance_by_expansion,
+    score_variance_with_means,
+    tied_weights,
+    tied_weights_two_tokens,
+    random_sign,
+    variance_given_the_query,
+    variance_over_the_weights,
+    convex_hull,
+    softmax_shift,
+    softmax_jacobian,
+    jacobian_limits,
+    jacobian_norm,
+    temperature_limits,
+    masked_softmax,
+    gaussian_kernel,
+    own_score_is_largest,
+    only_products_matter,
+    score_rank,
+    tied_keys_and_values,
+    query_gradient,
+    permuted_softmax,
+    equivariance,
+    symmetric_bias,
+    duplication,
+    causal_derivatives,
+    causal_order,
+    sinusoid_rotation,
+    rope_offset,
+    heads_sum,
+    online_softmax,
+)
