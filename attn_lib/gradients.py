@@ -211,9 +211,9 @@ def linear_backward(
 
     Parameters
     ----------
-    dY : array_like, shape (..., d_out)
+    dY : array_like, shape (..., n, d_out)
         Gradient with respect to the output.
-    X, W : array_like, shapes (..., d), (d, d_out)
+    X, W : array_like, shapes (..., n, d), (d, d_out)
         What went in.
     names : three str
         What to call the gradients of X, W and b.
@@ -233,9 +233,10 @@ def linear_backward(
     Chapter 10.
     """
     (dY, X, W), _ = _promote(dY, X, W)
-    rows, drows = X.reshape(-1, X.shape[-1]), dY.reshape(-1, dY.shape[-1])
-    dX = (drows @ W.T).reshape(X.shape)
-    return dict(zip(names, (dX, rows.T @ drows, drows.sum(axis=0)), strict=True))
+    # One product per sequence, then a sum: on small matrices a BLAS with several threads can
+    # lose far more time than the single product of all rows would save.
+    dW = _sum_to(X.swapaxes(-1, -2) @ dY, W.shape)
+    return dict(zip(names, (dY @ W.T, dW, _sum_to(dY, W.shape[1:])), strict=True))
 
 
 # The parts that work on each token alone --------------------------------------------

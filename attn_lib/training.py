@@ -447,7 +447,7 @@ def _recipes() -> dict[str, Recipe]:
             "translation",
             partial(translate_batch, **sizes),
             ReaderConfig(asks=39, holds=39, vocabulary=26),
-            300,
+            150,
             3e-3,
             model=READER,
         ),
@@ -455,7 +455,7 @@ def _recipes() -> dict[str, Recipe]:
             "lookup",
             partial(lookup_batch, size=64, pairs=6, keys=16, values=16),
             ReaderConfig(asks=16, holds=32, vocabulary=16),
-            600,
+            150,
             3e-3,
             model=READER,
         ),
@@ -698,6 +698,31 @@ def held_out(recipe: Recipe | str, count: int = 8, *, seed: int = 0) -> list[Bat
     """
     recipe = RECIPES[recipe] if isinstance(recipe, str) else recipe
     return [recipe.draw(np.random.default_rng([seed, i, 2])) for i in range(count)]
+
+
+def every_period(
+    recipe: Recipe | str, periods: Iterable[int] = range(4, 17), *, seed: int = 0
+) -> list[Batch]:
+    """Draw one held-out batch of the induction task for each period.
+
+    Parameters
+    ----------
+    recipe : Recipe or str
+        One of the induction recipes.
+    periods : iterable of int, default 4 to 16
+        Also such as no run trains on, to see whether the rule carries over.
+    seed : int, default 0
+        Other seeds give other batches.
+
+    Returns
+    -------
+    list of Batch
+    """
+    recipe = RECIPES[recipe] if isinstance(recipe, str) else recipe
+    return [
+        recipe.draw(np.random.default_rng([seed, period, 3]), shortest=period, longest=period)
+        for period in periods
+    ]
 
 
 class Score(NamedTuple):
@@ -987,4 +1012,112 @@ def load_run(path: str | Path) -> Run:
         losses,
         tuple(about["frozen"]),
         kept,
+    )
+
+
+class Checkpoints(NamedTuple):
+    """A finished run, small enough to be part of the book.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        What was trained.
+    seed : int
+        Its seed.
+    losses : ndarray, shape (steps,)
+        The loss of each step, rounded to float16.
+    params : dict
+        ``{step: params}``: float16 at the last step; before it each row of a matrix in 255
+        even levels, off by at most 1/254 of the row's largest entry.
+    curves : dict of ndarray
+        What was measured at the steps ``curves["step"]``.
+    tokens : ndarray of int, shape (1, n)
+        A held-out sequence.
+    weights : ndarray, shape (moments, layers, h, n, n)
+        The attention on it at the steps ``curves["step"]``, off by at most 1/510.
+    """
+
+    recipe: Recipe
+    seed: int
+    losses: np.ndarray
+    params: dict[int, Params]
+    curves: dict[str, np.ndarray]
+    tokens: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def final(self) -> Params:
+        """The model as it was at the end."""
+        return self.params[max(self.params)]
+
+
+def save_checkpoints(
+    path: str | Path, run: Run, *, steps: Iterable[int], curves: dict[str, ArrayLike], tokens
+) -> None:
+    """Write what the book keeps of a run.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to.
+    run : Run
+        Trained, with all of ``curves["step"]`` and `steps` kept.
+    steps : iterable of int
+        Steps before the last whose parameters go into the file.
+    curves : dict of array_like
+        Measured values, with their steps under ``"step"``.
+    tokens : array_like of int, shape (1, n)
+        The sequence on which attention is shown.
+    """
+    weights = [
+        np.array(transformer(run.kept[step], tokens, run.recipe.config).weights)[:, 0]
+        for step in curves["step"]
+    ]
+    arrays = {
+        "about": json.dumps({"recipe": run.recipe.name, "seed": run.seed}),
+        "losses": np.array(run.losses, np.float16),
+        "tokens": np.asarray(tokens, np.uint8),
+        "weights": np.rint(255 * np.array(weights)).astype(np.uint8),
+    }
+    arrays |= {f"curves/{name}": np.asarray(values) for name, values in curves.items()}
+    arrays |= {f"{run.step}/{name}": W.astype(np.float16) for name, W in run.params.items()}
+    for step in steps:
+        for name, W in run.kept[step].items():
+            arrays[f"{step}/{name}"], arrays[f"{step}/{name}.unit"] = quantise(W)
+    save_arrays(path, arrays)
+
+
+def quantise(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Round each row to multiples of its unit, 1/127 of its largest entry: int8 and units."""
+    unit = np.abs(W).max(axis=-1, keepdims=True).astype(np.float32) / 127
+    return np.rint(W / np.where(unit > 0, unit, 1)).astype(np.int8), unit
+
+
+def load_checkpoints(path: str | Path) -> Checkpoints:
+    """Read what `save_checkpoints` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Checkpoints
+        Parameters and weights as float32.
+    """
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    about, params, curves = json.loads(str(arrays.pop("about"))), {}, {}
+    for key in [key for key in arrays if "/" in key and not key.endswith(".unit")]:
+        group, name = key.split("/")
+        if group == "curves":
+            curves[name] = arrays[key]
+        else:
+            W = arrays[key].astype(np.float32) * arrays.get(f"{key}.unit", np.float32(1))
+            params.setdefault(int(group), {})[name] = W
+    weights = arrays["weights"].astype(np.float32) / 255
+    tokens, losses = arrays["tokens"].astype(int), arrays["losses"].astype(np.float64)
+    return Checkpoints(
+        RECIPES[about["recipe"]], about["seed"], losses, params, curves, tokens, weights
     )

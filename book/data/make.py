@@ -1,0 +1,78 @@
+"""Remake the trained models the chapters use: ``python book/data/make.py``.
+
+It takes about two minutes and writes, beside itself,
+
+- ``induction.npz``: the induction model, with five earlier states;
+- ``induction-two-heads.npz``: the same task, two heads in each layer;
+- ``honest.npz`` and ``leak.npz``: the Markov source with the causal mask and without it.
+
+``attn_lib.training.load_checkpoints`` reads them. The same numpy on the same machine gives the same
+bytes; another may round differently in the last place, and after thousands of steps such a
+difference shows in the digits, not in what the models do.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from attn_lib.training import (
+    Run,
+    every_period,
+    head_scores,
+    held_out,
+    save_checkpoints,
+    score,
+    start,
+    train,
+)
+
+HERE = Path(__file__).parent
+MOMENTS = [*range(0, 600, 25), *range(600, 1000, 100), *range(1000, 2501, 250)]
+PERIOD_SHOWN = 6
+
+
+def make_induction(name: str, earlier: list[int]) -> Run:
+    """Train one of the induction models; measure it on every period, at each moment."""
+    run = train(start(name, seed=SEEDS[name]), keep=MOMENTS)
+    batches = every_period(name)
+    curves = {"step": MOMENTS, "loss": [], "accuracy": [], "previous": [], "induction": []}
+    for step in MOMENTS:
+        found = score(run.kept[step], name, batches)
+        heads = head_scores(run.kept[step], run.recipe.config, batches)
+        curves["loss"].append(found.loss)
+        curves["accuracy"].append(found.accuracy)
+        curves["previous"].append(heads.previous)
+        curves["induction"].append(heads.induction)
+    tokens = every_period(name, [PERIOD_SHOWN])[0].tokens[:1]
+    save(run, name, steps=earlier, curves=curves, tokens=tokens)
+    return run
+
+
+def make_markov(name: str) -> Run:
+    """Train one of the two models of the masking chapter."""
+    moments = [*range(0, 300, 25), *range(300, 1501, 100)]
+    run = train(start(name, seed=SEEDS[name]), keep=moments)
+    batches = held_out(name)
+    found = [score(run.kept[step], name, batches) for step in moments]
+    curves = {"step": moments, "loss": [f.loss for f in found]}
+    curves["accuracy"] = [f.accuracy for f in found]
+    save(run, name, steps=[], curves=curves, tokens=batches[0].tokens[:1])
+    return run
+
+
+def save(run: Run, name: str, *, curves: dict, **options) -> None:
+    """Write one file, measured values in single precision."""
+    kinds = {"step": np.int32}
+    curves = {key: np.array(values, kinds.get(key, np.float32)) for key, values in curves.items()}
+    path = HERE / f"{name}.npz"
+    save_checkpoints(path, run, curves=curves, **options)
+    print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+SEEDS = {"induction": 0, "induction-two-heads": 0, "honest": 0, "leak": 0}
+
+if __name__ == "__main__":
+    make_induction("induction", earlier=[200, 300, 400, 600, 1000])
+    make_induction("induction-two-heads", earlier=[])
+    make_markov("honest")
+    make_markov("leak")
