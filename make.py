@@ -1,8 +1,9 @@
 """Build, test and open the book: ``python make.py book | test | lab | notebooks | clean``.
 
-The one entry point behind the Makefile and for machines without make. It needs Python alone; whatever else a
-command needs is installed into ``.venv`` beside this file, once, and again only when a list of
-requirements changes. This file is kept readable by old Pythons so that it can say that they are too old.
+The one entry point behind the Makefile and for machines without make. It needs Python alone;
+whatever else a command needs is installed into ``.venv`` beside this file, once, and again only
+when a list of requirements changes. This file is kept readable by old Pythons so that it can
+say that they are too old.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ DEVELOPER = ["requirements.txt", "tests/requirements.txt"]
 
 # --- environment ----------------------------------------------------------------------------------
 def prepare(lists):
-    """Create ``.venv`` and install the given requirement lists, unless that has been done already."""
+    """Create ``.venv`` and install the given requirement lists, unless that is done."""
     if sys.version_info < OLDEST:
         have = ".".join(map(str, sys.version_info[:3]))
         sys.exit(f"This book needs Python 3.11 or newer; {sys.executable} is {have}.")
@@ -37,7 +38,7 @@ def prepare(lists):
     stamp = VENV / (".installed-" + ("developer" if lists == DEVELOPER else "reader"))
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
-    print(f"Installing {' and '.join(lists)} into .venv (the first time takes minutes) ...", flush=True)
+    print("Installing into .venv: " + ", ".join(lists) + " (at first, minutes) ...", flush=True)
     if not PYTHON.exists():
         run(sys.executable, "-m", "venv", "--clear", VENV)
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -46,8 +47,8 @@ def prepare(lists):
 
 
 def digest(names):
-    """Fingerprint of the requirement files, the interpreter and the place of this tree."""
-    text = [sys.version, str(ROOT)] + [(ROOT / name).read_text(encoding="utf-8") for name in names]
+    """Return a fingerprint of the requirement files and the place of this tree."""
+    text = [str(ROOT)] + [(ROOT / name).read_text(encoding="utf-8") for name in names]
     return hashlib.sha256("\0".join(text).encode()).hexdigest()
 
 
@@ -59,13 +60,12 @@ def run(*command):
 
 
 def environment():
-    """The environment of every command: this tree's attn_lib, this venv's kernel, no phoning home."""
+    """Return the environment of commands: this tree's attn_lib, this venv's kernel."""
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "JUPYTER_PREFER_ENV_PATH": "1",
         "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter"),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
 
 
@@ -73,9 +73,10 @@ def environment():
 def book():
     """Run every chapter and write the pages to ``_build/html``; a warning is an error.
 
-    Every page is written anew from the kept doctrees, so no page can quote an old title or outlive its chapter.
-    A build that fails, or is interrupted, leaves neither pages nor doctrees: Sphinx reports a page's warnings
-    only when it reads the page, so kept doctrees would let the second try pass.
+    Every page is written anew from the kept doctrees, so no page can quote an old title or
+    outlive its chapter. A build that fails, or is interrupted, leaves neither pages nor
+    doctrees: Sphinx reports a page's warnings only when it reads the page, so kept doctrees
+    would let the second try pass.
     """
     prepare(READER)
     good = BUILD / ".good"
@@ -99,7 +100,9 @@ def forget(*names):
 
 
 def notebooks():
-    """Pack the chapters as .ipynb, with attn_lib and its requirements, into one zip that runs anywhere."""
+    """Pack the chapters as .ipynb, with attn_lib and its requirements, into one zip that runs
+    anywhere.
+    """
     book()
     run(PYTHON, ROOT / "book/_ext/attn_book/pack.py")
 
@@ -107,7 +110,13 @@ def notebooks():
 def lab():
     """Open JupyterLab on the chapters."""
     prepare(READER)
-    run(PYTHON, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}", "--LabApp.default_url=/lab/tree/book")
+    run(
+        PYTHON,
+        "-m",
+        "jupyterlab",
+        f"--ServerApp.root_dir={ROOT}",
+        "--LabApp.default_url=/lab/tree/book",
+    )
 
 
 def test(*arguments):

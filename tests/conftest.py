@@ -22,10 +22,9 @@ def built_book():
 @pytest.fixture(scope="session")
 def chromium():
     """Return a Playwright browser."""
+    path = find_chromium.ensure()  # first: it may start a Playwright of its own
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find_chromium.ensure(), args=find_chromium.FLAGS
-        )
+        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
         yield browser
         browser.close()
 
@@ -34,9 +33,13 @@ def chromium():
 def node_modules():
     """Return the front end's development packages; a test that needs them says so without Node."""
     if not shutil.which("npm"):
-        pytest.skip("Node.js is not installed: what needs it (bundle freshness, axe) is not checked")
+        pytest.skip(
+            "Node.js is not installed: what needs it (bundle freshness, axe) is not checked"
+        )
     front_end = ROOT / "attn_lib" / "labs" / "js"
     installed, lock = front_end / "node_modules/.package-lock.json", front_end / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        subprocess.run([shutil.which("npm"), "ci", "--no-audit", "--no-fund"], cwd=front_end, check=True)
+        subprocess.run(
+            [shutil.which("npm"), "ci", "--no-audit", "--no-fund"], cwd=front_end, check=True
+        )
     return front_end / "node_modules"

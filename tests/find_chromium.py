@@ -1,6 +1,8 @@
-"""Find a Chromium for the browser tests, or install one: ``python tests/find_chromium.py`` says which.
+"""Find a Chromium for the browser tests, or install one: ``python tests/find_chromium.py`` says
+which.
 
-Browser tests are never skipped for want of a browser: where none can be had, this says what to type.
+Browser tests are never skipped for want of a browser: where none can be had, this says what to
+type.
 """
 
 import os
@@ -9,7 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
 PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
@@ -33,8 +42,9 @@ HELP = """No Chromium or Chrome was found, and installing one failed. The browse
 
 def find():
     """Return the path of an installed browser, or None."""
-    found = [shutil.which(name) for name in NAMES] + [place for place in PLACES if Path(place).exists()]
-    return next(filter(None, [*found, playwrights_own()]), None)
+    installed = [shutil.which(name) for name in NAMES]
+    installed += [place for place in PLACES if Path(place).exists()]
+    return next(filter(None, installed), None) or playwrights_own()
 
 
 def playwrights_own():
@@ -50,14 +60,19 @@ def install():
     """Install a browser: Debian's package for root on Debian, Playwright's own build elsewhere."""
     if shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+        for step in (
+            ["update", "-qq"],
+            ["install", "-y", "-qq", "--no-install-recommends", "chromium"],
+        ):
             subprocess.run(["apt-get", *step], env=environment, check=False)
     else:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
 
 
 def ensure():
-    """Return the path of a browser; exit with advice when there is none and none can be installed."""
+    """Return the path of a browser; exit with advice when there is none and none can be
+    installed.
+    """
     path = find()
     if path is None:
         print("No Chromium or Chrome here: installing one for the browser tests ...", flush=True)

@@ -175,7 +175,13 @@ def test_interrupted_build_does_not_hide_a_warning(fresh):
     """A build that is killed has read its pages; the next must complain about them all the same."""
     fresh.write("book/page.md", PAGE + "\nSee {ref}`nowhere`.\n")
     jupyter_book = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
-    lenient = [sys.executable, "-c", jupyter_book, "build", "."]  # reads and keeps, like a killed one
+    lenient = [
+        sys.executable,
+        "-c",
+        jupyter_book,
+        "build",
+        ".",
+    ]  # reads and keeps, like a killed one
     environment = {**os.environ, "PYTHONPATH": str(fresh.root)}
     subprocess.run(lenient, cwd=fresh.root, env=environment, check=True, capture_output=True)
     assert fresh.html.exists()
@@ -270,7 +276,9 @@ def test_proofs_open_in_italics(book):
 
 
 def test_notebook_link_gives_a_notebook_that_runs(book):
-    link = re.search(r'href="data:application/x-ipynb\+json;base64,([^"]+)" download="([^"]+)"', book.page())
+    link = re.search(
+        r'href="data:application/x-ipynb\+json;base64,([^"]+)" download="([^"]+)"', book.page()
+    )
     assert link[2] == "page.ipynb"
     text = base64.b64decode(link[1]).decode()
     notebook = nbformat.reads(text, as_version=4)

@@ -5,8 +5,8 @@
 {
   const all = (selector, mend) => document.querySelectorAll(selector).forEach(mend);
 
-  // The name of a button must hold the words it shows.
-  all(".search-button-field", (button) => button.removeAttribute("aria-label"));
+  // The name of what can be pressed must hold the words it shows.
+  all(".search-button-field, details.hide > summary", (element) => element.removeAttribute("aria-label"));
   all(".theme-switch-button .theme-switch", (icon) => {
     icon.removeAttribute("title");
     icon.removeAttribute("role");

@@ -40,7 +40,9 @@ def copy_mathjax(app, exception):
     """Copy the files of MathJax that pages use: 1 MB of the 24 the package holds."""
     if exception or app.builder.format != "html":
         return
-    source = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
+    source = (
+        Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
+    )
     target = Path(app.outdir, "_static/mathjax")
     for name in MATHJAX:
         (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,9 @@
-"""Notice every change: outputs are kept under a fingerprint of what cells import, pages under one of what shapes them.
+"""Notice every change: outputs are kept under a fingerprint of what cells import, pages under
+one of what shapes them.
 
-MyST-NB's cache knows a chapter by the source of its cells alone: it would show yesterday's numbers
-after a change of attn_lib or of the book's data. Sphinx does not look at its extensions at all.
+MyST-NB's cache knows a chapter by the source of its cells alone: it would show yesterday's
+numbers after a change of attn_lib or of the book's data. Sphinx does not look at its extensions
+at all.
 """
 
 import hashlib
@@ -37,7 +39,9 @@ def libraries():
 
 
 def set_fingerprints(app, config):
-    """Choose the execution cache for this content, and tell Sphinx what else the pages depend on."""
+    """Choose the execution cache for this content, and tell Sphinx what else the pages depend
+    on.
+    """
     root = Path(app.srcdir)
     caches = Path(app.outdir).parent / ".jupyter_cache"
     cache = caches / f"{fingerprint(root, CELLS, without=FRONT_END)}-{libraries()}"

@@ -1,7 +1,7 @@
 """Two mends of what sphinx-proof and sphinx-exercise write.
 
-They give every box of a kind the same HTML id, which a page may hold only once; and a proof's opening word is
-plain text, which no stylesheet can reach.
+They give every box of a kind the same HTML id, which a page may hold only once; and a proof's
+opening word is plain text, which no stylesheet can reach.
 """
 
 from docutils import nodes

@@ -1,7 +1,7 @@
 """Offer each chapter as a notebook that reads well in Colab and VS Code, which know no MyST.
 
-The link is a ``data:`` address: from ``file://`` browsers ignore ``download`` on an ordinary link and show
-the notebook's JSON. The same notebooks stay in ``_build/notebooks`` for the zip.
+The link is a ``data:`` address: from ``file://`` browsers ignore ``download`` on an ordinary
+link and show the notebook's JSON. The same notebooks stay in ``_build/notebooks`` for the zip.
 """
 
 import base64
@@ -15,8 +15,8 @@ from myst_nb.ext.glue.crossref import read_glue_cache
 from .plain_markdown import plain
 
 NEEDS = (
-    "*The cells import `attn_lib`, the library of this book: keep the notebook beside the book's folder "
-    "`attn_lib`, or install that with pip.*"
+    "*The cells import `attn_lib`, the library of this book: keep the notebook beside the "
+    "book's folder `attn_lib`, or install that with pip.*"
 )
 
 
@@ -66,7 +66,9 @@ class References:
         """A section's title, or the kind and number of a theorem, an exercise or a figure."""
         proof = getattr(self.env, "proof_list", {}).get(label)
         if proof:
-            return self.numbered(proof["realtype"].capitalize(), proof["countertype"], proof["docname"], label)
+            return self.numbered(
+                proof["realtype"].capitalize(), proof["countertype"], proof["docname"], label
+            )
         exercise = getattr(self.env, "sphinx_exercise_registry", {}).get(label)
         if exercise:
             return self.numbered("Exercise", "exercise", exercise["docname"], label)
@@ -117,13 +119,21 @@ class References:
         names = [" ".join(person.last_names) for person in entry.persons.get("author", [])]
         if len(names) > 2:
             names = [f"{names[0]} et al."]
-        return " and ".join(names) or entry.fields.get("title", key), entry.fields.get("year", "n.d.")
+        return " and ".join(names) or entry.fields.get("title", key), entry.fields.get(
+            "year", "n.d."
+        )
 
     def bibliography(self, target="", role=""):
         """The works a chapter cites, one a line."""
         domain = self.env.get_domain("cite")
-        keys = sorted({key for c in domain.citation_refs if c.docname == self.docname for key in
-                       (target.key for target in c.targets)})
+        keys = sorted(
+            {
+                key
+                for c in domain.citation_refs
+                if c.docname == self.docname
+                for key in (target.key for target in c.targets)
+            }
+        )
         return "\n".join(f"- {self.entry(key)}" for key in keys)
 
     def entry(self, key):

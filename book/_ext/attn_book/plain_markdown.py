@@ -1,7 +1,9 @@
-"""MyST into the Markdown that Colab, VS Code and GitHub show: directives and roles become words.
+"""MyST into the Markdown that Colab, VS Code and GitHub show: directives and roles become
+words.
 
-``plain(text, resolve)`` is a pure function of the text of one Markdown cell. ``resolve(role, target)`` gives
-the words for a reference ("Theorem 2", "Vaswani et al. (2017)"), or None when it knows none.
+``plain(text, resolve)`` is a pure function of the text of one Markdown cell. ``resolve(role,
+target)`` gives the words for a reference ("Theorem 2", "Vaswani et al. (2017)"), or None when
+it knows none.
 """
 
 import re
@@ -53,7 +55,9 @@ def blocks(lines, resolve):
         inside = [line.removeprefix(fence["indent"]) for line in lines[i + 1 : end]]
         if named:
             directive = read(named["name"], named["argument"].strip(), inside)
-            yield from (fence["indent"] + line if line else "" for line in write(directive, resolve))
+            yield from (
+                fence["indent"] + line if line else "" for line in write(directive, resolve)
+            )
         elif fence["fence"][0] == ":":
             yield from blocks(inside, resolve)
         else:
@@ -101,8 +105,16 @@ def write(directive, resolve):
     else:
         title, inner = heading(directive, resolve), tidy(blocks(body, resolve))
         folded = name in FOLDED or "dropdown" in directive.options.get("class", "").split()
+        folded &= not name.endswith("-start")  # its body lies outside, cells and all
         if folded:
-            yield from ("<details>", f"<summary><b>{html(title)}</b></summary>", "", *inner, "", "</details>")
+            yield from (
+                "<details>",
+                f"<summary><b>{html(title)}</b></summary>",
+                "",
+                *inner,
+                "",
+                "</details>",
+            )
         else:
             yield from ([f"**{title}**", ""] if title else []) + inner
             if name == "prf:proof":
@@ -255,8 +267,8 @@ def links(text, resolve):
 
 
 def html(text):
-    """Return bold Markdown-free text for a summary line."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Return text for a summary line, which is HTML: no emphasis, no code marks."""
+    return re.sub(r"[*`]", "", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def tidy(lines):

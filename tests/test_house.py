@@ -1,0 +1,230 @@
+"""What holds the house together: entry points, settings, packaging, sources, and the built book
+as a whole.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import jupytext
+import nbclient
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = sorted((ROOT / "book").glob("*.md"))
+
+
+def run(*command, cwd=ROOT, **options):
+    """Run a command and return what it did."""
+    return subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, **options
+    )
+
+
+def copy_sources(target):
+    """Copy this tree without what is built, installed or tested."""
+    ignore = shutil.ignore_patterns(
+        ".git", ".venv", "_build", "build", "node_modules", "__pycache__", "*.egg-info", "tests"
+    )
+    return Path(shutil.copytree(ROOT, target, ignore=ignore))
+
+
+# --- entry points ---------------------------------------------------------------------------------
+def test_makefile_offers_the_commands_of_make_py():
+    import make
+
+    targets = re.search(r"^([a-z ]+):$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    assert sorted(targets) == sorted(make.COMMANDS)
+
+
+def test_unknown_command_lists_the_commands():
+    done = run(sys.executable, "make.py", "brew")
+    assert done.returncode != 0
+    assert "notebooks" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed: Makefile not tried")
+def test_makefile_says_that_python_is_missing():
+    done = run("make", "book", "PYTHON=python-of-the-future")
+    assert done.returncode != 0
+    assert "Python 3.11 or newer" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("broken", "word"),
+    [
+        ("sys.version_info = (3, 10, 4)", "needs Python 3.11 or newer"),
+        ("importlib.util.find_spec = lambda name: None", "python3-venv"),
+    ],
+    ids=["old Python", "no venv"],
+)
+def test_unfit_python_is_told_so(broken, word):
+    done = run(sys.executable, "-c", f"import make, sys, importlib.util; {broken}; make.book()")
+    assert done.returncode != 0
+    assert word in done.stderr
+
+
+def test_environment_is_installed_once_and_again_after_a_change(tmp_path, monkeypatch):
+    import make
+
+    (tmp_path / "tests").mkdir()
+    for name in ("requirements.txt", "tests/requirements.txt", "pyproject.toml"):
+        (tmp_path / name).write_text("")
+    calls = []
+    monkeypatch.setattr(make, "ROOT", tmp_path)
+    monkeypatch.setattr(make, "VENV", tmp_path)
+    monkeypatch.setattr(make, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(make, "run", lambda *command: calls.append(command))
+    for lists, change, installs in (
+        (make.READER, None, 1),
+        (make.READER, None, 0),
+        (make.DEVELOPER, None, 1),
+        (make.READER, None, 0),
+        (make.READER, "requirements.txt", 1),
+        (make.DEVELOPER, "tests/requirements.txt", 1),
+        (make.READER, "pyproject.toml", 1),
+    ):
+        if change:
+            (tmp_path / change).write_text(f"# {change}")
+        calls.clear()
+        make.prepare(lists)
+        assert len(calls) == installs, (lists, change)
+
+
+# --- packaging ------------------------------------------------------------------------------------
+def test_wheel_holds_the_labs_and_nothing_of_their_workshop(tmp_path):
+    source = copy_sources(tmp_path / "source")
+    done = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", tmp_path, source)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    labs = ROOT / "attn_lib/labs"
+    for path in [*(ROOT / "attn_lib").glob("*.py"), *labs.glob("*.py"), *labs.glob("static/*")]:
+        assert path.relative_to(ROOT).as_posix() in names
+    assert not [name for name in names if "/js/" in name or name.startswith(("tests", "book"))]
+
+
+def test_requirements_give_a_reason_each():
+    for name in ("requirements.txt", "tests/requirements.txt"):
+        for line in (ROOT / name).read_text().splitlines():
+            if line and not line.startswith(("#", "-")):
+                assert re.match(r"[\w-]+(==|~=)[\w.]+", line), line
+
+
+# --- sources --------------------------------------------------------------------------------------
+def test_toc_names_every_chapter():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    files = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
+    assert sorted(files) == sorted(f"book/{path.stem}" for path in CHAPTERS)
+
+
+OPEN_AND_SAVE = """
+import sys
+from jupyter_server.services.contents.largefilemanager import LargeFileManager
+from jupytext.sync_contentsmanager import build_sync_jupytext_contents_manager_class as jupytext
+manager = jupytext(LargeFileManager)(root_dir=".")
+for name in sys.argv[1:]:
+    model = manager.get(name, type="notebook")
+    model["content"]["metadata"]["language_info"] = {"name": "python", "version": "3.99"}
+    manager.save(model, name)
+"""
+
+
+def test_jupyterlab_saves_chapters_as_they_are(tmp_path):
+    """Open and save every notebook as JupyterLab does: not a byte may change."""
+    shutil.copy(ROOT / "jupytext.toml", tmp_path)
+    pages = [p for p in CHAPTERS if p.read_text(encoding="utf-8").startswith("---\njupytext:")]
+    for path in pages:
+        shutil.copy(path, tmp_path)
+    names = [path.name for path in pages]
+    done = run(sys.executable, "-c", OPEN_AND_SAVE, *names, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for path in pages:
+        assert (tmp_path / path.name).read_text(encoding="utf-8") == path.read_text(
+            encoding="utf-8"
+        )
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_carry_no_outputs_and_no_tex_macros(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"\\(newcommand|def|renewcommand)\b", text)
+    for cell in jupytext.read(path).cells:
+        assert not cell.get("outputs")
+
+
+def test_jupyterlab_opens_chapters_as_notebooks():
+    settings = json.loads((ROOT / ".jupyter/labconfig/default_setting_overrides.json").read_text())
+    viewers = settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"]
+    assert viewers == {"markdown": "Jupytext Notebook", "myst": "Jupytext Notebook"}
+
+
+# --- the front end's bundle -----------------------------------------------------------------------
+def test_bundle_is_fresh(node_modules, tmp_path):
+    """What is committed in static/ is what esbuild makes of js/ now."""
+    labs = tmp_path / "attn_lib/labs"
+    shutil.copytree(ROOT / "attn_lib/labs", labs, ignore=shutil.ignore_patterns("node_modules"))
+    (labs / "js/node_modules").symlink_to(node_modules, target_is_directory=True)
+    shutil.rmtree(labs / "static")
+    done = run(shutil.which("npm"), "run", "build", cwd=labs / "js")
+    assert done.returncode == 0, done.stderr
+    for path in (ROOT / "attn_lib/labs/static").iterdir():
+        made = labs / "static" / path.name
+        assert made.read_bytes() == path.read_bytes(), f"{path.name} is stale: npm run build"
+
+
+# --- the built book -------------------------------------------------------------------------------
+@pytest.mark.build
+def test_pictures_say_what_they_show(built_book):
+    for path in (built_book / "book").glob("*.html"):
+        for image in re.findall(r"<img\b[^>]*>", path.read_text(encoding="utf-8")):
+            alt = re.search(r'alt="([^"]*)"', image)
+            assert alt and len(alt[1]) > 10, f"{path.name}: {image[:120]}"
+            assert not alt[1].startswith("../_images"), f"{path.name}: {alt[1]}"
+
+
+@pytest.mark.build
+def test_pages_hold_no_widget_state_and_no_id_twice(built_book):
+    for path in built_book.rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert "widget-state" not in page
+        assert '"_esm"' not in page
+        ids = re.findall(r'\sid="([^"]*)"', page)
+        assert len(ids) == len(set(ids)), path.name
+
+
+@pytest.mark.build
+def test_notebooks_hold_no_myst(built_book):
+    for path in (built_book.parent / "notebooks").glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "markdown":
+                prose = re.sub(r"```.*?```|``.*?``", "", cell.source, flags=re.DOTALL)
+                assert not re.search(r":::|\{[a-z][a-z:-]*\}`|^\([\w-]+\)=", prose, re.MULTILINE)
+
+
+@pytest.mark.build
+def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, monkeypatch):
+    done = run(sys.executable, "book/_ext/attn_book/pack.py")
+    assert done.returncode == 0, done.stderr
+    (archive,) = (built_book.parent / "notebooks").glob("*.zip")
+    zipfile.ZipFile(archive).extractall(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    assert {path.stem for path in folder.glob("*.ipynb")} >= {"index", "qkv"}
+    for name in ("attn_lib/labs/static/labs.mjs", "requirements.txt", "LICENSE", "README.txt"):
+        assert (folder / name).is_file()
+    assert not list(folder.rglob("node_modules"))
+
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    notebook = nbformat.read(folder / "qkv.ipynb", as_version=4)
+    where = nbformat.v4.new_code_cell("import attn_lib\nprint(attn_lib.__file__)", id="where")
+    notebook.cells.append(where)
+    resources = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(notebook, timeout=120, resources=resources).execute()
+    assert os.path.realpath(where.outputs[0].text.strip()).startswith(os.path.realpath(folder))
