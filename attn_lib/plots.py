@@ -128,8 +128,9 @@ def heatmap(
 def _cells(ax: Axes, M: np.ndarray, rows, cols) -> None:
     """Rule the cells apart, label them, and hatch the forbidden ones."""
     n, m = M.shape
-    ax.set_xticks(range(m), cols or [str(j + 1) for j in range(m)], rotation=90)
-    ax.set_yticks(range(n), rows or [str(i + 1) for i in range(n)])
+    words = {"parse_math": False}  # a token may hold a dollar sign
+    ax.set_xticks(range(m), cols or [str(j + 1) for j in range(m)], rotation=90, **words)
+    ax.set_yticks(range(n), rows or [str(i + 1) for i in range(n)], **words)
     ax.xaxis.tick_top()
     ax.set_xticks(np.arange(m + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(n + 1) - 0.5, minor=True)

@@ -210,8 +210,8 @@ class AttentionLab(Lab):
     def describe(self) -> str:
         """Say what the chosen query reads most, and how widely it spreads."""
         tokens, a = self.tokens, self.weights[self.query_row]
-        first, second = np.argsort(-a, kind="stable")[:2]
-        then = f", then {tokens[second]} ({a[second]:.2f})" if a[second] >= 0.005 else ""
+        first, *others = np.argsort(-a, kind="stable")
+        then = "".join(f", then {tokens[j]} ({a[j]:.2f})" for j in others[:1] if a[j] >= 0.005)
         bits = -sum(p * np.log2(p) for p in a if p > 0)
         return (
             f"{tokens[self.query_row]} reads {tokens[first]} most (weight {a[first]:.2f}){then}; "
