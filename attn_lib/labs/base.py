@@ -41,6 +41,7 @@ class Lab(anywidget.AnyWidget):
     _css = STATIC / "labs.css"
 
     settings: tuple[str, ...] = ()
+    reserve: tuple[int, int] = (700, 1400)  # px of height in a page's column and on a phone, about
     kind = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
@@ -66,10 +67,12 @@ class Lab(anywidget.AnyWidget):
         alt = html.escape(f"{self.title}. {self.describe()}", quote=True)
         name = f' id="{html.escape(self.name, quote=True)}"' if self.name else ""
         width, height, image = _png(self.figure())
+        wide, narrow = self.reserve
         # "</script>" inside a string would end the element
         state = json.dumps(self.data(), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
         return (
             f'<figure class="attn-lab" data-lab="{self.kind}"{name} '
+            f'style="--attn-wide:{wide}px;--attn-narrow:{narrow}px" '
             f'aria-label="{html.escape(self.title, quote=True)}">'
             f'<script type="application/json" class="attn-state">{state}</script>'
             f'<img class="attn-static" width="{width}" height="{height}" alt="{alt}" '
