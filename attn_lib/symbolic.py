@@ -194,8 +194,8 @@ def _vanishes(expression: sp.Expr) -> bool:
         return True
     if _sample(expression) != 0:
         return False
-    numerator = sp.expand(sp.numer(sp.together(expression)))
-    return sp.expand(sp.powsimp(numerator)) == 0 or sp.simplify(expression) == 0
+    numerator = sp.numer(sp.together(expression.rewrite(exp)))  # a cosine is two powers of e
+    return sp.expand(sp.powsimp(sp.expand(numerator))) == 0 or sp.simplify(expression) == 0
 
 
 def _never_negative(expression: sp.Expr) -> bool:
@@ -203,17 +203,14 @@ def _never_negative(expression: sp.Expr) -> bool:
     return bool(expression.is_nonnegative or sp.factor(expression).is_nonnegative)
 
 
-def _point(expression: sp.Expr) -> dict[Symbol, sp.Expr]:
-    """Choose a value of no special kind for each symbol."""
-    symbols = enumerate(sorted(expression.free_symbols, key=str))
-    return {
-        x: i + 2 if x.is_integer else sp.Float(7 * i + 3, 60) / (7 * i + 11) for i, x in symbols
-    }
-
-
 def _sample(expression: sp.Expr) -> sp.Expr:
-    """Evaluate at that point; 0 stands for zero to 40 digits."""
-    value = expression.subs(_point(expression)).evalf(50)
+    """Evaluate at one point of no special kind; 0 stands for zero to 40 digits."""
+    symbols = sorted(expression.free_symbols, key=str)
+    point = {
+        x: sp.Integer(i + 2) if x.is_integer else sp.Float(7 * i + 3, 60) / (7 * i + 11)
+        for i, x in enumerate(symbols)
+    }
+    value = expression.xreplace(point).evalf(50)
     return sp.Integer(0) if value.is_number and abs(value) < Rational(1, 10**40) else value
 
 
@@ -229,23 +226,32 @@ def _text(value: sp.Basic) -> str:
     return "0" if value.is_zero_matrix else sp.sstr(value.tolist())
 
 
-# TeX as it would be typed in a terminal. Commands first, then scripts, then braces.
+# TeX commands as they would be typed in a terminal; a command not listed keeps its name.
 _COMMANDS = {
-    "alpha": "α", "cdot": "·", "circ": "∘", "delta": "δ", "dots": "…", "ge": "≥", "infty": "∞",
-    "int": "∫", "lVert": "‖", "le": "≤", "mu": "μ", "nabla": "∇", "neq": "≠", "partial": "∂",
-    "phi": "φ", "pm": "±", "rVert": "‖", "rho": "ρ", "sigma": "σ", "sum": "Σ", "theta": "θ",
-    "to": "→", "varepsilon": "ε", "operatorname": "", "mathbf": "", "quad": " ",
+    "cdot": "·", "circ": "∘", "ge": "≥", "infty": "∞", "lambda": "λ", "le": "≤", "mathbf": "",
+    "mid": "|", "mu": "μ", "nabla": "∇", "neq": "≠", "operatorname": "", "phi": "φ", "sigma": "σ",
+    "sum": "Σ", "theta": "θ", "to": "→",
 }  # fmt: skip
 
 
 def _plain(tex: str) -> str:
     """Give a line of TeX as plain text."""
-    text = re.sub(r"\^\{?(-?)(\\top|1)\}?", lambda m: "⁻" * len(m[1]) + "ᵀ¹"[m[2] == "1"], tex)
-    text = re.sub(r"\\t?frac\{?(\w)\}?\{?(\w)\}?", r"\1/\2", text)
-    text = re.sub(r"\\sqrt\{?([^{}]*)\}?", r"√\1", text)
-    text = re.sub(r"\\[,;] ?", " ", text)
-    text = re.sub(r"\\([A-Za-z]+) ?", lambda m: _COMMANDS.get(m[1], m[1]), text)
-    return re.sub(r"[{}$]|\*\*", "", text)
+    for pattern, text in [
+        (r"\^\{?(-?)\\top\}?", lambda m: "⁻ᵀ" if m[1] else "ᵀ"),
+        (r"\^\{-1\}", "⁻¹"),
+        (r"\^2\b", "²"),
+        (r"\\tfrac12", "½"),
+        (r"\\math(?:bf|rm)\{(\w+)\}", r"\1"),
+        (r"\\([lr]Vert|partial) ?", lambda m: {"partial": "∂"}.get(m[1], "‖")),
+        (r"\\sqrt\{([^{}]*)\}", r"√\1"),
+        (r"\\[,;] ?", " "),
+        (r"(?<=[\w)])\\operatorname", " "),
+        (r"\\([A-Za-z]+)", lambda m: _COMMANDS.get(m[1], m[1])),
+        (r"([_^])\{([^{}(]*[^\w{}(][^{}(]*)\}", r"\1(\2)"),  # a script longer than one name
+        (r"[{}$*]", ""),
+    ]:
+        tex = re.sub(pattern, text, tex)
+    return tex
 
 
 # --- small parts ----------------------------------------------------------------------------------
@@ -384,8 +390,13 @@ def score_variance() -> Proof:
         r"A score of independent coordinates with mean 0 and variance 1 has mean 0 and variance "
         r"$d_k$; divided by $\sqrt{d_k}$ it has variance 1.",
         (
-            let(r"The score is a sum of $d_k$ terms.", "s", sp.Sum(q[r] * k[r], (r, 1, d_k))),
-            let(r"Look at one of them.", "Z_r", q[r] * k[r]),
+            let(
+                r"The score is a sum of $d_k$ terms.",
+                "s",
+                sp.Sum(q[r] * k[r], (r, 1, d_k)),
+                r"\sum_{r=1}^{d_k} q_r k_r",
+            ),
+            let(r"Look at one of them.", "Z_r", q[r] * k[r], "q_r k_r"),
             equal(
                 r"$q_r$ and $k_r$ are independent, so the mean of their product is the product "
                 r"of their means, 0 and 0.",
@@ -490,8 +501,8 @@ def score_variance_with_means() -> Proof:
     half = {mu_q: Rational(1, 2), mu_k: Rational(1, 2), sigma_q: 1, sigma_k: 1, d_k: 16}
     uniform = {mu_q: 0, mu_k: 0, sigma_q: spread, sigma_k: spread}
     return Proof(
-        r"With means $\mu$ and variances $\sigma^2$ a score has mean $d_k\,\mu_q\mu_k$, and its "
-        r"variance is larger than the product of the variances.",
+        r"With means $\mu$ and variances $\sigma^2$ a score has mean $d_k\,\mu_q\mu_k$, and every "
+        r"mean that is not 0 makes its variance larger.",
         (
             equal(
                 r"The mean of a product of independent factors.",
@@ -601,8 +612,8 @@ def tied_weights_two_tokens() -> Proof:
     key = c * q + sqrt(1 - c**2) * g
     mean, square = expectation(q * key, moments), expectation((q * key) ** 2, moments)
     return Proof(
-        r"With $W_Q = W_K$ Gaussian, two tokens of one length at cosine $c$ have a score of mean "
-        r"$c\,d_k$ and variance $d_k(1 + c^2)$.",
+        r"With $W_Q = W_K$ Gaussian of variance $1/d$, two tokens of squared length $d$ at cosine "
+        r"$c$ have a score of mean $c\,d_k$ and variance $d_k(1 + c^2)$.",
         (
             let(
                 r"One Gaussian matrix gives both tokens Gaussian coordinates with correlation "
@@ -672,9 +683,9 @@ def random_sign() -> Proof:
                 3,
             ),
             equal(
-                r"The signs of two terms are independent, so the variances add.",
+                r"Different terms are independent, so their variances add.",
                 r"\operatorname{Var}(s)",
-                _sum_variance(square - mean**2, mean**2),
+                _sum_variance(square - mean**2, 0),
                 3 * d_k,
             ),
         ),
@@ -772,7 +783,7 @@ def variance_over_the_weights() -> Proof:
                 d_k * x.dot(x) ** 2 / d**2,
             ),
             equal(
-                r"In general.",
+                r"In general, for tokens of any length.",
                 r"\operatorname{Var}(s)",
                 total,
                 d_k * x.dot(x) * y.dot(y) / d**2,
@@ -829,7 +840,7 @@ def softmax_shift() -> Proof:
     return Proof(
         r"Softmax ignores a constant added to its row; so a bias that all keys share cancels.",
         (
-            let(r"Three weights.", r"\mathbf{a}", _softmax(*s)),
+            let(r"Take a row of three weights.", r"\mathbf{a}", _softmax(*s)),
             equal(
                 r"The factor $e^c$ stands in the numerator and in every term below it.",
                 r"\operatorname{softmax}(\mathbf{s} + c)",
@@ -928,11 +939,11 @@ def jacobian_limits() -> Proof:
     """
     t, u, v, g = sp.symbols("t u v g", real=True)
 
-    def jacobian(*scores: sp.Expr) -> Matrix:
-        a = _softmax(*scores)
+    def jacobian(a: Matrix) -> Matrix:
         return diag(*a) - a.T * a
 
-    slope = jacobian(g, 0)[0, 0]
+    slope = jacobian(_softmax(g, 0))[0, 0]
+    winner, tie = (_limit(_softmax(t, x, v), t, sp.oo) for x in (u, t))
     tied = Rational(1, 4) * Matrix([[1, -1, 0], [-1, 1, 0], [0, 0, 0]])
     return Proof(
         r"One winner saturates softmax exponentially fast in its lead; two tied winners never do.",
@@ -950,16 +961,17 @@ def jacobian_limits() -> Proof:
                 1,
             ),
             equal(
-                r"If one score $t$ runs away, the whole Jacobian tends to 0.",
+                r"If one score $t$ runs away the weights tend to 1, 0, 0, and with them, by "
+                r"continuity, the whole Jacobian to 0.",
                 r"\lim_{t \to \infty} J(t, u, v)",
-                _limit(jacobian(t, u, v), t, sp.oo),
+                jacobian(winner),
                 zeros(3, 3),
             ),
             equal(
                 r"If two run away together each keeps half the weight, and what one gains the "
                 r"other still loses.",
                 r"\lim_{t \to \infty} J(t, t, v)",
-                _limit(jacobian(t, t, v), t, sp.oo),
+                jacobian(tie),
                 tied,
             ),
         ),
@@ -983,13 +995,13 @@ def jacobian_norm() -> Proof:
         r"The Jacobian of softmax never stretches a vector by more than a half.",
         (
             equal(
-                r"For two keys the eigenvalues are 0 and",
-                r"\lambda",
-                eigenvalues[1],
-                2 * b * (1 - b),
+                r"For two keys the eigenvalues are",
+                r"(\lambda_1, \lambda_2)",
+                _row(*eigenvalues),
+                _row(0, 2 * b * (1 - b)),
             ),
             equal(
-                r"which misses $\tfrac12$ by a square: it is reached at $a = \tfrac12$ only.",
+                r"The larger misses $\tfrac12$ by a square: it reaches it at $a = \tfrac12$ only.",
                 r"\tfrac12 - 2a(1 - a)",
                 half - 2 * b * (1 - b),
                 2 * (b - half) ** 2,
@@ -1014,6 +1026,7 @@ def jacobian_norm() -> Proof:
                 r"(M - \mu)(\mu - m) - \operatorname{Var}_a(x)",
                 room - _variance(a, x),
                 a.dot(inside),
+                right_tex=r"\sum_j a_j (M - x_j)(x_j - m)",
                 where={a[2]: 1 - a[0] - a[1]},
             ),
             at_least(
@@ -1537,7 +1550,7 @@ def equivariance(n: int = 3, d_v: int = 2) -> Proof:
 
 def symmetric_bias() -> Proof:
     """Prove that a bias in |i − j| cannot see a reversal, but sees other orders. Chapter 5."""
-    b, c, X, one = _symbols("b", 3), _symbols("c", 3), _symbols("x", 3, 1), eye(1)
+    b, c, X, one = _symbols("b", 3), _symbols("c", 3), _symbols("x", 3).T, eye(1)
     B = Matrix(3, 3, lambda i, j: b[abs(i - j)])
     signed = Matrix(3, 3, lambda i, j: b[j - i] if j >= i else c[i - j])
     causal = Matrix(3, 3, lambda i, j: b[i - j] if j <= i else -sp.oo)
@@ -1623,8 +1636,9 @@ def duplication() -> Proof:
 
 
 def _two_layers() -> list[list[Matrix]]:
-    """Give W_Q, W_K, W_V of two layers for tokens of one feature."""
-    return [[_symbols(f"{w}{layer}", 1, 1) for w in ("q", "k", "v")] for layer in ("a", "b")]
+    """Give W_Q, W_K, W_V of two layers for tokens of one feature: one number each."""
+    first, second = _symbols("w", 3), _symbols("u", 3)
+    return [[_row(w) for w in weights] for weights in (first, second)]
 
 
 def causal_derivatives(allowed: Callable[[int, int], bool] = lambda i, j: j <= i) -> Proof:
@@ -1640,7 +1654,7 @@ def causal_derivatives(allowed: Callable[[int, int], bool] = lambda i, j: j <= i
     Proof
         Chapter 6.
     """
-    X, (weights, _) = _symbols("x", 3, 1), _two_layers()
+    X, (weights, _) = _symbols("x", 3).T, _two_layers()
     bias = Matrix(3, 3, lambda i, j: 0 if allowed(i, j) else -sp.oo)
     causal = Matrix(3, 3, lambda i, j: 1 if j <= i else 0)
     output = _attend(X, *weights, bias)
@@ -1657,7 +1671,8 @@ def causal_derivatives(allowed: Callable[[int, int], bool] = lambda i, j: j <= i
                 bias,
             ),
             equal(
-                r"Later tokens do not occur in an output. The first token reads itself alone.",
+                r"Later tokens do not occur in an output. The first is the first value, $w_3$ "
+                r"being its $W_V$.",
                 "o_1",
                 output[0],
                 X[0] * weights[2][0],
@@ -1686,7 +1701,7 @@ def causal_order() -> Proof:
 
     Chapter 4.
     """
-    X, (first, second) = _symbols("x", 3, 1), _two_layers()
+    X, (first, second) = _symbols("x", 3).T, _two_layers()
     bias = Matrix(3, 3, lambda i, j: 0 if j <= i else -sp.oo)
     swap = _permutation([1, 0, 2])
 
@@ -1747,7 +1762,8 @@ def sinusoid_rotation() -> Proof:
                 eye(2),
             ),
             equal(
-                r"Two rows therefore compare by their distance alone.",
+                r"The product of two rows is the cosine of a difference: they compare by their "
+                r"distance alone.",
                 r"p(t) \cdot p(t + k)",
                 pair(p).dot(pair(p + k)),
                 cos(k * theta),
@@ -1809,10 +1825,10 @@ def rope_offset() -> Proof:
                 r"The pairing *half* is the pairing *interleaved* with its coordinates "
                 r"relabelled, which no dot product notices (two pairs, angles $\theta$ and "
                 r"$\phi$).",
-                r"P R_{half} P^\top",
+                r"P R_{\mathrm{half}} P^\top",
                 relabel * half * relabel.T,
                 diag(_turn(m * theta), _turn(m * phi)),
-                right_tex=r"R_{interleaved}",
+                right_tex=r"R_{\mathrm{interleaved}}",
             ),
             equal(
                 r"All pairs add up, so the whole score is a function of $n - m$.",
