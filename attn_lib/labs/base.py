@@ -24,7 +24,7 @@ _PAGE = """<!doctype html>
 :root {{ color-scheme: light dark }}
 body {{ margin: 1rem; display: grid; justify-content: center }}
 .attn-lab {{ inline-size: min(48rem, 100vw - 2rem); margin: 0 }}</style>
-<main>{lab}</main>
+<main><h1 class="attn-sr">{title}</h1>{lab}</main>
 <script>{script}</script>
 </html>
 """
