@@ -1,18 +1,11 @@
-// A chart: lines, bars and points on two axes, drawn as SVG, with its numbers in a table beside it.
-import { FONT, h } from "./dom.js";
+// A chart: lines, bars and points on two axes, drawn as SVG, with its numbers in a table.
+import { FONT, h, s, setText, sym, textWidth } from "./dom.js";
 import { significant } from "./numbers.js";
 
-const SVG = "http://www.w3.org/2000/svg";
-const MARGIN = { top: 12, right: 14, bottom: 38, left: 48 };
+const MARGIN = { top: 12, right: 14, tick: 6, label: 18, floor: 22, below: 16 };
+const LABEL_PX = 14; // from one direct label to the next
 const COLORS = ["accent", "cool", "violet", "green"]; // with DASHES: no two series differ in colour alone
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
-
-function s(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) if (value != null) element.setAttribute(name, value);
-  element.append(...children.filter((child) => child != null));
-  return element;
-}
 
 /** Round steps (1, 2 or 5 times a power of ten) that cut `low … high` into about `count` parts. */
 export function linearTicks(low, high, count = 5) {
@@ -39,111 +32,177 @@ function axis({ scale = "linear", domain }, from, to) {
   return (value) => from + ((f(value) - low) / (high - low || 1)) * (to - from);
 }
 
+/** A label is words, or words and symbols: ["key width ", { sym: "d", sub: "k" }]. */
+const parts = (label) => [label].flat();
+const inHtml = (label) => parts(label).map((part) => (part.sym ? sym(part.sym, part.sub) : part));
+const inSvg = (label) =>
+  parts(label).flatMap((part) => (part.sym ? [s("tspan", { class: "attn-sym" }, part.sym), ...(part.sub ? [s("tspan", { class: "attn-sub", dy: 3 }, part.sub), s("tspan", { dy: -3 }, "\u200b")] : [])] : part));
+const inWords = (label) => parts(label).map((part) => (part.sym ? part.sym + (part.sub ?? "") : part)).join("");
+
+/** Move labels apart that would overlap, within `top … bottom`; they keep their order. */
+function spread(wanted, top, bottom) {
+  const placed = [...wanted].sort((a, b) => a.y - b.y);
+  placed.forEach((label, k) => (label.y = Math.max(label.y, k ? placed[k - 1].y + LABEL_PX : top)));
+  for (let k = placed.length - 1, low = bottom; k >= 0; k--, low -= LABEL_PX) placed[k].y = Math.min(placed[k].y, k === placed.length - 1 ? low : placed[k + 1].y - LABEL_PX);
+  return placed;
+}
+
 /**
  * @param {object} options
  * @param {string} options.panel  the page contract's name; the table of its numbers carries it
- * @param {string} options.title
+ * @param {string | object[]} options.title
  * @param {number} [options.height]  px
+ * @param {boolean} [options.folded]  the table in a disclosure of its own; else it is `numbers`, for the lab to place
  */
-export function chart({ panel, title, height = 220 }) {
-  const picture = s("svg", { role: "img", class: "attn-chart" });
+export function chart({ panel, title, height = 220, folded = true }) {
+  const layers = { axes: s("g"), marks: s("g"), present: s("g") };
+  const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const head = h("tr");
   const body = h("tbody");
-  const table = h("table", { "data-panel": panel, "aria-label": title }, h("thead", {}, head), body);
-  const numbers = h("details", { class: "attn-numbers" }, h("summary", {}, "The numbers"), h("div", { class: "attn-scroll" }, table));
+  const numbers = h("div", { class: "attn-scroll" }, h("table", { "data-panel": panel }, h("caption", { class: folded && "attn-sr" }, inHtml(title)), h("thead", {}, head), body));
   const key = h("div", { class: "attn-key" });
-  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, h("div", { class: "attn-panel-title attn-short" }, h("b", {}, title)), key, picture, numbers);
+  const heading = h("div", { class: "attn-panel-title attn-short" }, h("b", {}, inHtml(title)));
+  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, heading, key, picture, folded && h("details", { class: "attn-numbers" }, h("summary", {}, "The numbers"), numbers));
   let named = "";
+  let cells = [];
+  let shape = "";
+  let drawn = {};
 
   /** The table: one row per x, one column per series; data-value holds y. */
   function tabulate(series, x) {
-    const rows = [...new Set(series.filter((each) => !each.quiet).flatMap(({ points }) => points.map(([at]) => at)))].sort((a, b) => a - b);
     const loud = series.filter((each) => !each.quiet);
-    head.replaceChildren(h("th", { scope: "col" }, x.label), ...loud.map(({ name }) => h("th", { scope: "col" }, name)));
-    body.replaceChildren(
-      ...rows.map((at, row) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row", "data-value": at }, x.text ? x.text(at) : significant(at)),
-          loud.map(({ points }, col) => {
-            const found = points.find(([other]) => other === at);
-            return found ? h("td", { "data-row": row, "data-col": col, "data-value": found[1] }, significant(found[1])) : h("td");
-          }),
-        ),
-      ),
-    );
+    const at = [...new Set(loud.flatMap(({ points }) => points.map(([value]) => value)))].sort((a, b) => a - b);
+    const needed = `${at.length} ${loud.map(({ name }) => name)}`;
+    if (needed !== shape) {
+      shape = needed;
+      cells = at.map((_, row) => [h("th", { scope: "row" }), ...loud.map((_, col) => h("td", { "data-row": row, "data-col": col }))]);
+      head.replaceChildren(h("th", { scope: "col" }, inHtml(x.label)), ...loud.map(({ name }) => h("th", { scope: "col" }, name)));
+      body.replaceChildren(...cells.map((row) => h("tr", {}, row)));
+    }
+    const found = loud.map(({ points }) => new Map(points));
+    at.forEach((value, row) => {
+      write(cells[row][0], value, x.text ?? significant);
+      found.forEach((column, col) => write(cells[row][col + 1], column.get(value), significant));
+    });
+  }
+
+  function write(cell, value, text) {
+    if (value == null || Number.isNaN(value)) delete cell.dataset.value;
+    else cell.dataset.value = value;
+    setText(cell, value == null || Number.isNaN(value) ? "" : text(value));
   }
 
   function legend(series) {
-    const names = String(series.map(({ name }) => name));
+    const shown = series.map((each, at) => [each, at]).filter(([{ name, label }]) => name && !label);
+    const names = String(shown.map(([{ name }]) => name));
     if (names === named) return;
     named = names;
-    key.replaceChildren(
-      ...series.filter(({ name }) => name).map((each, at) =>
-        h("span", {}, s("svg", { width: 26, height: 8, "aria-hidden": "true" }, swatch(each, at)), each.name),
-      ),
-    );
-    key.hidden = series.length < 2;
+    key.replaceChildren(...shown.map(([each, at]) => h("span", {}, s("svg", { width: 26, height: 8, "aria-hidden": "true" }, swatch(each, at)), each.name)));
+    key.hidden = shown.length < 2;
   }
   const color = (each, at) => `attn-c-${each.color ?? COLORS[at % COLORS.length]}`;
   const dash = (each, at) => (each.dash ?? DASHES[at % DASHES.length]) || null;
+  const lineClass = (each, at) => `attn-line ${each.thin ? "attn-thin " : ""}${color(each, at)}`;
   const swatch = (each, at) =>
     each.kind === "bars"
       ? s("rect", { x: 4, y: 0, width: 18, height: 8, class: `attn-bars ${color(each, at)}` })
       : each.kind === "points"
         ? s("circle", { cx: 13, cy: 4, r: 3.5, class: `attn-points ${color(each, at)}` })
-        : s("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `attn-line ${color(each, at)}`, "stroke-dasharray": dash(each, at) });
+        : s("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: lineClass(each, at), "stroke-dasharray": dash(each, at) });
 
   function marks(each, at, X, Y, floor) {
     const { points, kind = "line" } = each;
-    if (kind === "bars")
-      return points.map(([x, y, width]) => s("rect", { class: `attn-bars ${color(each, at)}`, x: X(x - width / 2), width: Math.max(0.5, X(x + width / 2) - X(x - width / 2) - 0.5), y: Math.min(Y(y), floor), height: Math.max(0, floor - Y(y)) }));
-    if (kind === "points") return points.map(([x, y]) => s("circle", { class: `attn-points ${color(each, at)}`, cx: X(x), cy: Y(y), r: each.radius ?? 3 }));
-    const path = points.map(([x, y], k) => `${k ? "L" : "M"}${X(x).toFixed(2)} ${Y(y).toFixed(2)}`).join("");
-    return [s("path", { d: path, class: `attn-line ${color(each, at)}`, "stroke-dasharray": dash(each, at) })];
+    const px = (value) => value.toFixed(2);
+    if (kind === "bars") {
+      const bar = ([x, y, width]) => {
+        const [left, right] = [X(x - width / 2), X(x + width / 2)];
+        return y > 0 ? `M${px(left)} ${px(floor)}V${px(Y(y))}H${px(Math.max(left + 0.5, right - (right - left > 4 ? 1 : 0)))}V${px(floor)}Z` : "";
+      };
+      return [s("path", { class: `attn-bars ${color(each, at)}`, d: points.map(bar).join("") })];
+    }
+    const seen = points.filter(([, y]) => Number.isFinite(y));
+    if (kind === "points") return seen.map(([x, y]) => s("circle", { class: `attn-points ${color(each, at)}`, cx: px(X(x)), cy: px(Y(y)), r: each.radius ?? 3 }));
+    const path = seen.map(([x, y], k) => `${k ? "L" : "M"}${px(X(x))} ${px(Y(y))}`).join("");
+    return [s("path", { d: path, class: lineClass(each, at), "stroke-dasharray": dash(each, at) })];
+  }
+
+  /** The names of series at their last points, moved apart. */
+  function directLabels(series, X, Y, floor) {
+    const wanted = series.map((each, at) => ({ each, at, last: each.points.findLast(([, y]) => Number.isFinite(y)) })).filter(({ each, last }) => each.label && last);
+    return spread(wanted.map(({ each, at, last }) => ({ each, at, x: X(last[0]) + 7, y: Y(last[1]) + 4 })), MARGIN.top + 4, floor).map(({ each, at, x, y }) =>
+      s("text", { class: `attn-direct ${color(each, at)}`, x, y }, inSvg(each.label)),
+    );
+  }
+
+  /** A ringed point and its name. */
+  function note({ x, y, text, side = "left" }, X, Y) {
+    const [dx, dy, anchor] = { left: [-8, -6, "end"], right: [8, 13, "start"], above: [0, -10, "middle"] }[side];
+    return [
+      s("circle", { class: "attn-ring", cx: X(x), cy: Y(y), r: 4 }),
+      s("text", { class: "attn-noted", x: X(x) + dx, y: Y(y) + dy, "text-anchor": anchor }, inSvg(text)),
+    ];
   }
 
   return {
     element,
+    numbers,
     /**
      * @param {object} view
      * @param {number} view.width  px
-     * @param {{label: string, domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function}} view.x  and `view.y` alike
-     * @param {{name: string, kind?: "line"|"bars"|"points", points: number[][], color?: string, dash?: string, quiet?: boolean}[]} view.series
-     *   bars carry their width as a third number; a quiet series is drawn but not tabulated
-     * @param {number} [view.at]  an x to mark with an upright line
+     * @param {{label?: string | object[], domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function, bare?: boolean}} view.x
+     *   and `view.y` alike; a bare axis has no ticks and no label
+     * @param {{name: string, kind?: "line"|"bars"|"points", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean}[]} view.series
+     *   bars carry their width as a third number; a quiet series is drawn but not tabulated; one with a label is named at its
+     *   end, the others in a key. The same array again means that nothing changed
+     * @param {number} [view.at]  an x to mark with an upright line, and with dots where a line has a point there
+     * @param {{x: number, text: string}[]} [view.uprights]  more lines to mark, named at the top
+     * @param {{x: number, y: number, text: string, side?: "left"|"right"|"above"}[]} [view.notes]  points to ring and name
+     * @param {number} [view.left]  px that the y axis takes, for panels that stand above each other
      * @param {string} view.sentence  what the picture shows, for those who do not see it
      */
-    update({ width, x, y, series, at, sentence }) {
-      const right = width - MARGIN.right;
-      const floor = height - MARGIN.bottom;
-      const X = axis(x, MARGIN.left, right);
+    update({ width, x, y, series, at, uprights = [], notes = [], left: wantedLeft = 0, sentence }) {
+      const ticks = ({ domain, scale, base, ticks: given, bare }, count) => (bare ? [] : (given ?? (scale === "log" ? logTicks(...domain, base, count) : linearTicks(...domain, count))));
+      const text = (of, value) => (of.text ?? significant)(value);
+      const yTicks = ticks(y, Math.max(2, Math.round(height / 50)));
+      const labelled = series.filter(({ label }) => label).map(({ label }) => inWords(label));
+      const left = Math.max(wantedLeft, yTicks.length ? textWidth(yTicks.map((value) => text(y, value))) + MARGIN.tick + 2 + (y.label ? MARGIN.label : 0) : 2);
+      const right = width - (labelled.length ? textWidth(labelled) + 10 : MARGIN.right);
+      const floor = height - MARGIN.floor - (x.label && !x.bare ? MARGIN.below : 0);
+      const X = axis(x, left, right);
       const Y = axis(y, floor, MARGIN.top);
-      const ticks = ({ domain, scale, base, ticks: given }, count) => given ?? (scale === "log" ? logTicks(...domain, base, count) : linearTicks(...domain, count));
-      const text = (of, value) => (of.text ? of.text(value) : significant(value));
-      picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      picture.setAttribute("width", width);
-      picture.setAttribute("height", height);
-      picture.setAttribute("font-family", FONT);
-      picture.setAttribute("aria-label", `${title}. ${sentence}`);
-      picture.replaceChildren(
-        ...ticks(y, 4).flatMap((value) => [
-          s("line", { class: "attn-grid", x1: MARGIN.left, x2: right, y1: Y(value), y2: Y(value) }),
-          s("text", { class: "attn-tick", x: MARGIN.left - 6, y: Y(value) + 4, "text-anchor": "end" }, text(y, value)),
-        ]),
-        ...ticks(x, Math.max(3, Math.round(width / 90))).flatMap((value) => [
-          s("line", { class: "attn-axis", x1: X(value), x2: X(value), y1: floor, y2: floor + 4 }),
-          s("text", { class: "attn-tick", x: X(value), y: floor + 17, "text-anchor": "middle" }, text(x, value)),
-        ]),
-        s("line", { class: "attn-axis", x1: MARGIN.left, x2: right, y1: floor, y2: floor }),
-        s("text", { class: "attn-axislabel", x: (MARGIN.left + right) / 2, y: height - 4, "text-anchor": "middle" }, x.label),
-        s("text", { class: "attn-axislabel", transform: `translate(11 ${(MARGIN.top + floor) / 2}) rotate(-90)`, "text-anchor": "middle" }, y.label),
-        ...(at == null ? [] : [s("line", { class: "attn-mark", x1: X(at), x2: X(at), y1: MARGIN.top, y2: floor })]),
-        ...series.flatMap((each, k) => marks(each, k, X, Y, floor)),
+      const frame = JSON.stringify([width, left, right, x, y]);
+      const moved = frame !== drawn.frame;
+
+      if (moved) {
+        for (const [name, value] of [["viewBox", `0 0 ${width} ${height}`], ["width", width], ["height", height]]) picture.setAttribute(name, value);
+        layers.axes.replaceChildren(
+          ...yTicks.flatMap((value) => [
+            s("line", { class: "attn-grid", x1: left, x2: right, y1: Y(value), y2: Y(value) }),
+            s("text", { class: "attn-tick", x: left - MARGIN.tick, y: Y(value) + 4, "text-anchor": "end" }, text(y, value)),
+          ]),
+          ...ticks(x, Math.max(3, Math.round((right - left) / 56))).flatMap((value) => [
+            s("line", { class: "attn-axis", x1: X(value), x2: X(value), y1: floor, y2: floor + 4 }),
+            s("text", { class: "attn-tick", x: X(value), y: floor + 16, "text-anchor": "middle" }, text(x, value)),
+          ]),
+          s("line", { class: "attn-axis", x1: left, x2: right, y1: floor, y2: floor }),
+          ...(x.label && !x.bare ? [s("text", { class: "attn-axislabel", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, inSvg(x.label))] : []),
+          ...(y.label && !y.bare ? [s("text", { class: "attn-axislabel", transform: `translate(11 ${(MARGIN.top + floor) / 2}) rotate(-90)`, "text-anchor": "middle" }, inSvg(y.label))] : []),
+        );
+      }
+      if (moved || series !== drawn.series) {
+        layers.marks.replaceChildren(...series.flatMap((each, k) => marks(each, k, X, Y, floor)), ...directLabels(series, X, Y, floor));
+        legend(series);
+        tabulate(series, x);
+      }
+      const upright = (value) => s("line", { class: "attn-mark", x1: X(value), x2: X(value), y1: MARGIN.top, y2: floor });
+      layers.present.replaceChildren(
+        ...uprights.flatMap(({ x: value, text: words }) => [upright(value), s("text", { class: "attn-tick", x: X(value) + 4, y: MARGIN.top + 4 }, words)]),
+        ...(at == null ? [] : [upright(at)]),
+        ...series.flatMap((each, k) => (each.kind && each.kind !== "line" ? [] : each.points.filter(([value, height]) => value === at && Number.isFinite(height)).map(([value, height]) => s("circle", { class: `attn-points ${color(each, k)}`, cx: X(value), cy: Y(height), r: 4 })))),
+        ...notes.flatMap((each) => note(each, X, Y)),
       );
-      legend(series);
-      tabulate(series, x);
+      picture.setAttribute("aria-label", `${inWords(title)}. ${sentence}`);
+      drawn = { frame, series };
     },
   };
 }

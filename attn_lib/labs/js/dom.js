@@ -9,6 +9,14 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Make an SVG element; attributes that are null are left out. */
+export function s(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) if (value != null) element.setAttribute(name, value);
+  element.append(...children.flat().filter((child) => child != null));
+  return element;
+}
+
 /** A symbol in the book's maths type: sym("d", "k") is d with the subscript k. */
 export const sym = (letter, sub) => h("i", { class: "attn-sym" }, letter, sub && h("sub", {}, sub));
 

@@ -19,3 +19,18 @@ export function inCell(value, digits) {
 
 /** Three significant figures: 0.5, 12.6. */
 export const significant = (value) => minus(String(Number(value.toPrecision(3))));
+
+const raised = (number) => String(number).replace(/[\d-]/g, (sign) => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign]));
+
+/** A power of ten for an axis: 1, 10, 10⁶. */
+export function powerOfTen(value) {
+  const exponent = Math.round(Math.log10(value));
+  return exponent === 0 ? "1" : exponent === 1 ? "10" : `10${raised(exponent)}`;
+}
+
+/** Large or small numbers with two decimals and a power: 1.72 × 10¹⁰; from a thousandth to a hundred thousand as they are. */
+export function scientific(value) {
+  if (value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 99999.5)) return significant(value);
+  const [digits, exponent] = value.toExponential(2).split("e");
+  return `${minus(digits)} × 10${raised(Number(exponent))}`;
+}
