@@ -23,6 +23,7 @@ _STOPS = json.loads((Path(__file__).parent / "labs" / "colors.json").read_text()
 weights_cmap = LinearSegmentedColormap.from_list("attention_weights", _STOPS["weights"])
 scores_cmap = LinearSegmentedColormap.from_list("attention_scores", _STOPS["scores"])
 ACCENT, INK, MUTED, LINE = "#a34a17", "#1b1f24", "#57606a", "#d9dee4"
+COOL = "#2d6a8e"
 
 STYLE = {
     "font.family": "sans-serif",
@@ -35,7 +36,7 @@ STYLE = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
-    "axes.prop_cycle": mpl.cycler(color=[ACCENT, "#2d6a8e", "#6742b5", "#4a7a3a"]),
+    "axes.prop_cycle": mpl.cycler(color=[ACCENT, COOL, "#6742b5", "#4a7a3a"]),
     "figure.facecolor": "white",
     "figure.dpi": 96,
     "figure.constrained_layout.use": True,
@@ -230,3 +231,195 @@ def _frame_row(ax: Axes, row: int, columns: int) -> None:
             (-0.5, row - 0.5), columns, 1, fill=False, edgecolor=ACCENT, linewidth=1.6, zorder=3
         )
     )
+
+
+# Scores and their scale -----------------------------------------------------------
+
+
+def score_bins(mean: float, variance: float, count: int = 40) -> np.ndarray:
+    """Give the edges of a histogram's bins around a predicted mean.
+
+    They reach to each side four times the power of two above the predicted standard deviation,
+    so that the axis of a growing spread changes seldom.
+
+    Parameters
+    ----------
+    mean, variance : float
+        As predicted.
+    count : int, default 40
+
+    Returns
+    -------
+    ndarray, shape (count + 1,)
+    """
+    reach = 4 * 2.0 ** np.ceil(np.log2(variance) / 2)
+    return np.linspace(mean - reach, mean + reach, count + 1)
+
+
+def score_histogram(
+    ax: Axes,
+    scores: np.ndarray,
+    *,
+    mean: float,
+    variance: float,
+    color: str = ACCENT,
+    title: str | None = None,
+) -> None:
+    """Draw a histogram of scores and the normal curve of the predicted mean and variance.
+
+    Parameters
+    ----------
+    ax : Axes
+    scores : ndarray
+        Any shape.
+    mean, variance : float
+        As predicted.
+    color : str, optional
+    title : str, optional
+    """
+    edges = score_bins(mean, variance)
+    x = np.linspace(edges[0], edges[-1], 201)
+    curve = np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+    count, _ = np.histogram(scores, edges)
+    density = count / (np.size(scores) * np.diff(edges))  # what lies beyond counts too
+    ax.bar(edges[:-1], density, np.diff(edges), align="edge", color=color, alpha=0.4, lw=0)
+    ax.plot(x, curve, color=INK, linewidth=1.1)
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_yticks([])
+    ax.spines.left.set_visible(False)
+    if title:
+        ax.set_title(title)
+
+
+def curves(
+    ax: Axes,
+    x: np.ndarray,
+    lines: Sequence[dict],
+    *,
+    at: float | None = None,
+    scale: str = "linear",
+    limits: tuple[float, float] | None = None,
+    title: str | None = None,
+) -> None:
+    """Draw lines over a logarithmic axis, each named at its end.
+
+    Parameters
+    ----------
+    ax : Axes
+    x : ndarray, shape (k,)
+    lines : sequence of dict
+        Each with ``y`` of shape (k,), and as wished ``label`` and matplotlib's options.
+    at : float, optional
+        An x to mark, with a dot on each line.
+    scale : {"linear", "log"}, default "linear"
+        Of the other axis.
+    limits : tuple of float, optional
+        Of the other axis.
+    title : str, optional
+    """
+    ax.set_xscale("log", base=2)
+    ax.margins(x=0)
+    named = []
+    for line in lines:
+        y, label, options = line["y"], line.get("label"), _without(line, "y", "label")
+        (drawn,) = ax.plot(x, y, **options)
+        if label:
+            named.append((y[-1], label, drawn.get_color()))
+        if at is not None and at in x:
+            ax.plot(at, y[np.flatnonzero(x == at)], "o", color=drawn.get_color(), ms=4)
+    if at is not None:
+        ax.axvline(at, color=MUTED, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
+    if scale == "log":
+        ax.set_yscale("log")
+    if limits:
+        ax.set_ylim(*limits)
+    _name_lines(ax, named)
+    ax.grid(axis="y", color=LINE, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(which="both", length=0)
+    ax.minorticks_off()
+    if title:
+        ax.set_title(title)
+
+
+def _name_lines(ax: Axes, named: Sequence[tuple[float, str, str]], apart: float = 0.13) -> None:
+    """Write names at the right ends of lines, moved apart where they would overlap."""
+    low, high = ax.transScale.transform([(1, limit) for limit in ax.get_ylim()])[:, 1]
+    below = -np.inf
+    for y, label, color in sorted(named):
+        height = (ax.transScale.transform((1, y))[1] - low) / (high - low)
+        below = max(height, below + apart)
+        ax.text(
+            1.02, below, label, transform=ax.transAxes, va="center", color=color, fontsize=8
+        )  # fmt: skip
+
+
+def _without(options: dict, *keys: str) -> dict:
+    """Leave some keys out."""
+    return {key: value for key, value in options.items() if key not in keys}
+
+
+def score_scale_figure(scores: np.ndarray, d_k: int, widths: np.ndarray, raw, scaled) -> Figure:
+    """Draw one width's scores, raw and divided by √d_k, and what all widths do.
+
+    Parameters
+    ----------
+    scores : ndarray
+        Raw scores at width `d_k`.
+    d_k : int
+        One of the `widths`.
+    widths : ndarray, shape (k,)
+    raw, scaled : attn_lib.labs.score_scale_lab.Measured
+        What was measured at each width, arrays of shape (k,).
+
+    Returns
+    -------
+    Figure
+    """
+    now = int(np.flatnonzero(np.equal(widths, d_k))[0])
+    with style():
+        fig = Figure(figsize=(7.2, 5.6))
+        axes = fig.subplots(3, 2)
+        for ax, each, factor, color, name in (
+            (axes[0, 0], raw, 1, ACCENT, r"$q\cdot k$"),
+            (axes[0, 1], scaled, d_k**-0.5, COOL, r"$q\cdot k/\sqrt{d_k}$"),
+        ):
+            mean, variance = each.predicted_mean[now], each.predicted_variance[now]
+            title = f"{name}: variance {each.variance[now]:.3g}, predicted {variance:.3g}"
+            scaled_scores = np.asarray(scores) * factor
+            score_histogram(
+                ax, scaled_scores, mean=mean, variance=variance, color=color, title=title
+            )
+        for ax, (name, title) in zip(axes[1:].flat, _WIDTH_PANELS, strict=True):
+            _over_width(ax, widths, raw, scaled, name, at=d_k, title=title)
+        for ax in axes[2]:
+            ax.set_xlabel("key width $d_k$")
+    return fig
+
+
+_WIDTH_PANELS = (
+    ("variance", "Variance"),
+    ("largest_weight", "Largest weight of a row"),
+    ("entropy", "Entropy of a row, bits"),
+    ("gradient", r"Length of $\nabla_q L$: median and mean (dashed)"),
+)
+
+
+def _over_width(ax: Axes, widths, raw, scaled, name: str, *, at: int, title: str) -> None:
+    """Draw one quantity over the key width, of raw and of scaled scores."""
+    both = ((raw, ACCENT, "raw"), (scaled, COOL, "scaled"))
+    if name == "gradient":
+        lines = [
+            {"y": getattr(each, f"{which}_gradient"), "color": color, "linestyle": dash}
+            | {"label": label if which == "mean" else None}
+            for each, color, label in both
+            for which, dash in (("median", "-"), ("mean", (0, (4, 2))))
+        ]
+    else:
+        lines = [{"y": getattr(each, name), "color": c, "label": label} for each, c, label in both]
+    limits = {"largest_weight": (0, 1), "entropy": (0, 3)}.get(name)
+    scale = "log" if name == "variance" else "linear"
+    curves(ax, widths, lines, at=at, scale=scale, limits=limits, title=title)
+    ax.set_xticks([1, 8, 64, 512], ["1", "8", "64", "512"])
+    if name == "gradient":
+        ax.set_ylim(bottom=0)

@@ -32,12 +32,18 @@ function axis({ scale = "linear", domain }, from, to) {
   return (value) => from + ((f(value) - low) / (high - low || 1)) * (to - from);
 }
 
-/** A label is words, or words and symbols: ["key width ", { sym: "d", sub: "k" }]. */
-const parts = (label) => [label].flat();
-const inHtml = (label) => parts(label).map((part) => (part.sym ? sym(part.sym, part.sub) : part));
+/** A label is words, or words and symbols: ["key width ", { sym: "d", sub: "k" }, "∇", { sub: "q" }]. */
+const parts = (label) => [label ?? []].flat();
+const inHtml = (label) => parts(label).map((part) => (typeof part === "string" ? part : part.sym ? sym(part.sym, part.sub) : h("sub", {}, part.sub)));
 const inSvg = (label) =>
-  parts(label).flatMap((part) => (part.sym ? [s("tspan", { class: "attn-sym" }, part.sym), ...(part.sub ? [s("tspan", { class: "attn-sub", dy: 3 }, part.sub), s("tspan", { dy: -3 }, "\u200b")] : [])] : part));
-const inWords = (label) => parts(label).map((part) => (part.sym ? part.sym + (part.sub ?? "") : part)).join("");
+  parts(label).flatMap((part) =>
+    typeof part === "string"
+      ? part
+      : [part.sym && s("tspan", { class: "attn-sym" }, part.sym), ...(part.sub ? [s("tspan", { class: "attn-sub", dy: 3 }, part.sub), s("tspan", { dy: -3 }, "\u200b")] : [])], // the last one climbs back
+  );
+const inWords = (label) => parts(label).map((part) => (typeof part === "string" ? part : `${part.sym ?? ""}${part.sub ? `_${part.sub}` : ""}`)).join("");
+
+const titled = ({ label, bare, untitled }) => label && !bare && !untitled;
 
 /** Move labels apart that would overlap, within `top … bottom`; they keep their order. */
 function spread(wanted, top, bottom) {
@@ -47,26 +53,34 @@ function spread(wanted, top, bottom) {
   return placed;
 }
 
+/** The tables of some charts in one disclosure. */
+export function theNumbers(charts, signal) {
+  const element = h("details", { class: "attn-numbers" }, h("summary", {}, "The numbers"), charts.map(({ numbers }) => numbers));
+  element.addEventListener("toggle", () => charts.forEach((each) => each.spell(element.open)), { signal });
+  return element;
+}
+
 /**
  * @param {object} options
  * @param {string} options.panel  the page contract's name; the table of its numbers carries it
  * @param {string | object[]} options.title
  * @param {number} [options.height]  px
- * @param {boolean} [options.folded]  the table in a disclosure of its own; else it is `numbers`, for the lab to place
+ * @returns {{element: Element, numbers: Element, spell: Function, update: Function}}  `numbers` is the table, for `theNumbers`
  */
-export function chart({ panel, title, height = 220, folded = true }) {
+export function chart({ panel, title, height = 220 }) {
   const layers = { axes: s("g"), marks: s("g"), present: s("g") };
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const head = h("tr");
   const body = h("tbody");
-  const numbers = h("div", { class: "attn-scroll" }, h("table", { "data-panel": panel }, h("caption", { class: folded && "attn-sr" }, inHtml(title)), h("thead", {}, head), body));
+  const numbers = h("div", { class: "attn-scroll" }, h("table", { "data-panel": panel }, h("caption", {}, inHtml(title)), h("thead", {}, head), body));
   const key = h("div", { class: "attn-key" });
   const heading = h("div", { class: "attn-panel-title attn-short" }, h("b", {}, inHtml(title)));
-  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, heading, key, picture, folded && h("details", { class: "attn-numbers" }, h("summary", {}, "The numbers"), numbers));
+  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, heading, key, picture);
   let named = "";
   let cells = [];
   let shape = "";
   let drawn = {};
+  let spelled = false; // the text of the cells, which costs more than their data-value, waits until it can be seen
 
   /** The table: one row per x, one column per series; data-value holds y. */
   function tabulate(series, x) {
@@ -89,11 +103,11 @@ export function chart({ panel, title, height = 220, folded = true }) {
   function write(cell, value, text) {
     if (value == null || Number.isNaN(value)) delete cell.dataset.value;
     else cell.dataset.value = value;
-    setText(cell, value == null || Number.isNaN(value) ? "" : text(value));
+    if (spelled) setText(cell, value == null || Number.isNaN(value) ? "" : text(value));
   }
 
   function legend(series) {
-    const shown = series.map((each, at) => [each, at]).filter(([{ name, label }]) => name && !label);
+    const shown = series.map((each, at) => [each, at]).filter(([{ name, label }]) => name && label === undefined);
     const names = String(shown.map(([{ name }]) => name));
     if (names === named) return;
     named = names;
@@ -134,11 +148,11 @@ export function chart({ panel, title, height = 220, folded = true }) {
     );
   }
 
-  /** A ringed point and its name. */
-  function note({ x, y, text, side = "left" }, X, Y) {
-    const [dx, dy, anchor] = { left: [-8, -6, "end"], right: [8, 13, "start"], above: [0, -10, "middle"] }[side];
+  /** A ringed point and its name, or the name alone. */
+  function note({ x, y, text, side = "left", ring = true }, X, Y) {
+    const [dx, dy, anchor] = { left: [-8, -6, "end"], right: [8, 13, "start"], above: [0, -10, "middle"], beside: [6, 4, "start"] }[side];
     return [
-      s("circle", { class: "attn-ring", cx: X(x), cy: Y(y), r: 4 }),
+      ...(ring ? [s("circle", { class: "attn-ring", cx: X(x), cy: Y(y), r: 4 })] : []),
       s("text", { class: "attn-noted", x: X(x) + dx, y: Y(y) + dy, "text-anchor": anchor }, inSvg(text)),
     ];
   }
@@ -146,28 +160,34 @@ export function chart({ panel, title, height = 220, folded = true }) {
   return {
     element,
     numbers,
+    /** Write the table's numbers out, or leave that. */
+    spell(on) {
+      spelled = on;
+      if (on && drawn.series) tabulate(drawn.series, drawn.x);
+    },
     /**
      * @param {object} view
      * @param {number} view.width  px
-     * @param {{label?: string | object[], domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function, bare?: boolean}} view.x
-     *   and `view.y` alike; a bare axis has no ticks and no label
+     * @param {{label?: string | object[], domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function, bare?: boolean, untitled?: boolean}} view.x
+     *   and `view.y` alike; a bare axis has no ticks and no label, an untitled one only no label (the table has it)
      * @param {{name: string, kind?: "line"|"bars"|"points", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean}[]} view.series
      *   bars carry their width as a third number; a quiet series is drawn but not tabulated; one with a label is named at its
-     *   end, the others in a key. The same array again means that nothing changed
+     *   end (an empty one nowhere), the others in a key. The same array again means that nothing changed
      * @param {number} [view.at]  an x to mark with an upright line, and with dots where a line has a point there
      * @param {{x: number, text: string}[]} [view.uprights]  more lines to mark, named at the top
-     * @param {{x: number, y: number, text: string, side?: "left"|"right"|"above"}[]} [view.notes]  points to ring and name
-     * @param {number} [view.left]  px that the y axis takes, for panels that stand above each other
+     * @param {{x: number, y: number, text: string | object[], side?: "left"|"right"|"above"|"beside", ring?: boolean}[]} [view.notes]  points to name and ring
+     * @param {number} [view.left]  px that the y axis takes, and
+     * @param {number} [view.right]  px that names at the right take, for panels that stand above each other
      * @param {string} view.sentence  what the picture shows, for those who do not see it
      */
-    update({ width, x, y, series, at, uprights = [], notes = [], left: wantedLeft = 0, sentence }) {
+    update({ width, x, y, series, at, uprights = [], notes = [], left: leastLeft = 0, right: leastRight = 0, sentence }) {
       const ticks = ({ domain, scale, base, ticks: given, bare }, count) => (bare ? [] : (given ?? (scale === "log" ? logTicks(...domain, base, count) : linearTicks(...domain, count))));
       const text = (of, value) => (of.text ?? significant)(value);
       const yTicks = ticks(y, Math.max(2, Math.round(height / 50)));
       const labelled = series.filter(({ label }) => label).map(({ label }) => inWords(label));
-      const left = Math.max(wantedLeft, yTicks.length ? textWidth(yTicks.map((value) => text(y, value))) + MARGIN.tick + 2 + (y.label ? MARGIN.label : 0) : 2);
-      const right = width - (labelled.length ? textWidth(labelled) + 10 : MARGIN.right);
-      const floor = height - MARGIN.floor - (x.label && !x.bare ? MARGIN.below : 0);
+      const left = Math.max(leastLeft, yTicks.length ? textWidth(yTicks.map((value) => text(y, value))) + MARGIN.tick + 2 + (titled(y) ? MARGIN.label : 0) : 12);
+      const right = width - Math.max(leastRight, labelled.length ? textWidth(labelled) + 10 : MARGIN.right);
+      const floor = height - MARGIN.floor - (titled(x) ? MARGIN.below : 0);
       const X = axis(x, left, right);
       const Y = axis(y, floor, MARGIN.top);
       const frame = JSON.stringify([width, left, right, x, y]);
@@ -185,8 +205,8 @@ export function chart({ panel, title, height = 220, folded = true }) {
             s("text", { class: "attn-tick", x: X(value), y: floor + 16, "text-anchor": "middle" }, text(x, value)),
           ]),
           s("line", { class: "attn-axis", x1: left, x2: right, y1: floor, y2: floor }),
-          ...(x.label && !x.bare ? [s("text", { class: "attn-axislabel", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, inSvg(x.label))] : []),
-          ...(y.label && !y.bare ? [s("text", { class: "attn-axislabel", transform: `translate(11 ${(MARGIN.top + floor) / 2}) rotate(-90)`, "text-anchor": "middle" }, inSvg(y.label))] : []),
+          ...(titled(x) ? [s("text", { class: "attn-axislabel", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, inSvg(x.label))] : []),
+          ...(titled(y) ? [s("text", { class: "attn-axislabel", transform: `translate(11 ${(MARGIN.top + floor) / 2}) rotate(-90)`, "text-anchor": "middle" }, inSvg(y.label))] : []),
         );
       }
       if (moved || series !== drawn.series) {
@@ -202,7 +222,7 @@ export function chart({ panel, title, height = 220, folded = true }) {
         ...notes.flatMap((each) => note(each, X, Y)),
       );
       picture.setAttribute("aria-label", `${inWords(title)}. ${sentence}`);
-      drawn = { frame, series };
+      drawn = { frame, series, x };
     },
   };
 }

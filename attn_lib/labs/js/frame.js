@@ -13,7 +13,7 @@ const COPIED_MS = 1600;
  * @param {object} lab
  * @param {(state: object, model: object) => Record<string, {clean: Function, read: Function}>} lab.settings
  *   what each trait of the state may be, given the others; in the order in which a link is read
- * @param {(parts: {model: object, signal: AbortSignal, set: Function, state: Function}) =>
+ * @param {(parts: {model: object, signal: AbortSignal, set: Function, state: Function, redraw: Function, root: Element}) =>
  *   {elements: Node[], after?: Node[], draw: (state: object, look: {theme: string, width: number}) => string, stop?: Function}} lab.build
  *   makes the lab's own elements; `draw` shows a state and gives the sentence that says what is shown
  */
@@ -55,7 +55,7 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     notice.hidden = !content.length;
   }
 
-  const built = lab.build({ model, signal, set, state: () => clean(store.state) });
+  const built = lab.build({ model, signal, set, state: () => clean(store.state), redraw: () => store.redraw(), root });
   root.append(...built.elements, spoken, ...(built.after ?? []));
   el.append(root);
 
