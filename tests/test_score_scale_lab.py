@@ -76,10 +76,10 @@ class TestFormula:
         assert predicted(vectors, 16, mu=0.5, cosine=0.5) == pytest.approx((mean, variance))
 
     @pytest.mark.parametrize("vectors", VECTORS)
-    @pytest.mark.parametrize("d_k", [8, 100])
+    @pytest.mark.parametrize("d_k", [8, 40])
     def test_measured_agrees_with_predicted(self, vectors, d_k):
-        """Over five seeds: 5120 scores of a token with itself, more of the others."""
-        labs = [ScoreScaleLab(d_k=d_k, vectors=vectors, mu=0.7, seed=seed) for seed in range(5)]
+        """Over twenty draws: tied tokens share coordinates, so that one draw alone wanders."""
+        labs = [ScoreScaleLab(d_k=d_k, vectors=vectors, mu=0.7, seed=seed) for seed in range(20)]
         for side, factor in (("unscaled", 1), ("scaled", d_k**-0.5)):
             measured = [getattr(lab, side) for lab in labs]
             mean, variance = predicted(vectors, d_k, mu=0.7)
@@ -90,7 +90,7 @@ class TestFormula:
                 mean * factor, abs=0.05 * spread
             )
             assert np.mean([m.variance for m in measured]) == pytest.approx(
-                variance * factor**2, rel=0.07
+                variance * factor**2, rel=0.05
             )
 
     def test_zero_mean_is_needed(self):
