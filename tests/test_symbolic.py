@@ -263,6 +263,12 @@ class TestExpectation:
             expectation(self.x**3, {self.x: (0, 1)})
 
 
+def test_a_sum_has_all_variances_and_twice_each_covariance():
+    v, w = sp.symbols("v w")
+    total = symbolic._sum_variance(v, w)
+    assert sp.expand(total - d_k * v - d_k * (d_k - 1) * w) == 0
+
+
 class TestStepsAndProofs:
     x = sp.Symbol("x", real=True)
 
@@ -284,6 +290,10 @@ class TestStepsAndProofs:
         assert not Step("", sp.zeros(2, 2), sp.zeros(2, 1)).holds
         assert not Step("", sp.zeros(2, 2), sp.Integer(0)).holds
         assert not Step("", sp.zeros(2, 2), sp.zeros(2, 1), "≠").holds
+
+    def test_a_claim_is_printed_in_place_of_the_right_side(self):
+        false = proof("online_softmax").claiming(sp.Symbol("wrong"))
+        assert str(false.steps[-1]) == "u / l = wrong" and not false.holds
 
     def test_what_symbols_stand_for_is_put_in(self):
         y = sp.Symbol("y")
@@ -317,6 +327,7 @@ class TestStepsAndProofs:
             "",
         ]
         assert shown.claiming(1, step=1).failing == (2,)
+        assert str(shown.claiming(2, step=1).steps[1]) == "E[x] = 2"
         assert shown.holds  # a claim makes another proof and leaves this one alone
 
 
