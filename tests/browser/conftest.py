@@ -93,3 +93,20 @@ def page_of(tmp_path_factory):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def axe(node_modules):
+    """Return a function that lists a page's accessibility violations, each with its elements."""
+    source = (node_modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+    def run(page) -> list[str]:
+        page.evaluate(source)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{violation['id']}: {node['html'][:160]}"
+            for violation in found["violations"]
+            for node in violation["nodes"]
+        ]
+
+    return run

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 from browser.driver import LabDriver, number
+from playwright.sync_api import expect
 
 from attn_lib.labs import AttentionLab
 
@@ -126,6 +128,23 @@ def test_the_chosen_row_is_framed_in_every_panel(open_page, saved):
         )
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("n", [8, 13, 32])
+def test_colours_lie_exactly_under_their_cells(open_page, saved, n, width):
+    page = open_page(saved(scene="random", n=n), viewport={"width": width, "height": 900})
+    lab = LabDriver(page)
+    lab.shown()
+    for panel, m in (("scores", n), ("weights", n), ("output", 4)):
+        canvas = lab.figure.locator(f'table[data-panel="{panel}"] canvas').bounding_box()
+        first = lab.cell(panel, 0, 0).bounding_box()
+        last = lab.cell(panel, n - 1, m - 1).bounding_box()
+        assert first["width"] == first["height"]
+        corners = [first["x"], first["y"], last["x"] + last["width"], last["y"] + last["height"]]
+        drawn = [canvas["x"], canvas["y"]]
+        drawn += [canvas["x"] + canvas["width"], canvas["y"] + canvas["height"]]
+        np.testing.assert_allclose(drawn, corners, atol=0.6)
+
+
 # Digits on the canvas -----------------------------------------------------------
 
 _RECORD_DIGITS = """
@@ -236,48 +255,55 @@ BAD_LINKS = {
 }
 
 
-@pytest.mark.parametrize("field", BAD_LINKS)
 def test_a_link_that_cannot_be_followed_says_so_and_leaves_a_lab_that_works(
-    open_page, saved, field
+    open_page, saved, subtests
 ):
-    lab = LabDriver(open_page(saved().as_uri() + f"#first-look?{field}&query=2"))
-    shown = lab.shown()
-    assert shown.notice.startswith("The link could not be followed in full.")
-    assert BAD_LINKS[field] in shown.notice
-    assert np.isfinite(shown.weights.values).all()
-    np.testing.assert_allclose(shown.weights.values.sum(axis=1), 1)
-    if not field.startswith("query"):
-        assert shown.controls["query"]["value"] == "2"  # what could be read was taken
-    lab.control("temperature").fill("1")
-    assert lab.shown().notice == ""
+    lab = LabDriver(open_page(saved()))
+    for field, named in BAD_LINKS.items():
+        with subtests.test(field=field):
+            good = "query=2" if named == "mask" else "mask=causal"
+            lab.follow(f"#first-look?{field}&{good}")
+            shown = lab.shown()
+            assert shown.notice.startswith("The link could not be followed in full.")
+            assert named in shown.notice
+            np.testing.assert_allclose(shown.weights.values.sum(axis=1), 1)
+            control, value = good.split("=")
+            assert shown.controls[control]["value"] == value  # what could be read was taken
+            lab.control("temperature").fill("1")
+            assert lab.shown().notice == ""
 
 
 NOT_OURS = ["#", "#other?d_k=3", "#first-look?", "#%", "#%E0%A4%A", "#?&&=", "#first-look?%"]
 
 
-@pytest.mark.parametrize("fragment", NOT_OURS)
-def test_other_fragments_leave_the_lab_alone(open_page, saved, fragment):
-    lab = LabDriver(open_page(saved().as_uri() + fragment))
-    shown = lab.shown()
-    np.testing.assert_allclose(shown.weights.values, AttentionLab().weights, atol=1e-9)
+def test_other_fragments_leave_the_lab_alone(open_page, saved, subtests):
+    for fragment in NOT_OURS:
+        with subtests.test(fragment=fragment):
+            lab = LabDriver(open_page(saved().as_uri() + fragment))
+            np.testing.assert_allclose(
+                lab.shown().weights.values, AttentionLab().weights, atol=1e-9
+            )
 
 
 # Words ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        {},
-        {"query": 0, "mask": "causal"},
-        {"scene": "random", "seed": 3, "d_k": 64, "scale": False},
-        {"scene": "river", "temperature": 100.0},
-        {"scene": "account", "temperature": 0.01},
-    ],
-)
-def test_page_and_python_say_the_same_sentence(open_page, saved, state):
-    lab = LabDriver(open_page(saved(**state)))
-    assert lab.shown().spoken == AttentionLab(**state).describe()
+STATES = [
+    {"query": 0, "mask": "causal"},
+    {"scene": "random", "seed": 3, "d_k": 64, "scale": False, "query": 0},
+    {"scene": "river", "temperature": 100.0},
+    {"scene": "account", "temperature": 0.01},
+    {},
+]
+
+
+def test_page_and_python_say_the_same_sentence(open_page, saved, subtests):
+    lab = LabDriver(open_page(saved()))
+    for state in STATES:
+        with subtests.test(state=state):
+            lab.follow("#first-look?" + urlencode(state).replace("False", "false"))
+            sentence = lab.figure.locator("[aria-live=polite]")
+            expect(sentence).to_have_text(AttentionLab(**state).describe())
 
 
 def test_the_sentence_is_spoken_once_when_a_slider_rests(open_page, saved):

@@ -140,15 +140,14 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_what_a_link_says_is_quoted_as_text(open_page, saved, field):
-    page = open_page(saved().as_uri())
+def test_what_a_link_says_is_quoted_as_text(open_page, saved, subtests):
+    page = open_page(saved())
     page.on("dialog", lambda dialog: page.watch.complaints.append(f"dialog: {dialog.message}"))
     lab = LabDriver(page)
-    page.evaluate("(hash) => location.hash = hash", f"first-look?{field}")
-    page.wait_for_timeout(50)
-    notice = lab.shown().notice
-    assert notice.startswith("The link could not be followed in full.")
-    inside = lab.figure.locator(".attn-notice *")
-    assert inside.count() == 0
-    np.testing.assert_allclose(lab.shown().weights.values, AttentionLab().weights, atol=1e-9)
+    for field in FIELDS:
+        with subtests.test(field=field):
+            lab.follow(f"#first-look?{field}")
+            shown = lab.shown()
+            assert shown.notice.startswith("The link could not be followed in full.")
+            assert lab.figure.locator(".attn-notice *").count() == 0
+            np.testing.assert_allclose(shown.weights.values, AttentionLab().weights, atol=1e-9)
