@@ -149,7 +149,9 @@ def generation_cost(n: int, d: int, *, cached: bool = True, d_ff: int | None = N
     return sum(layer_cost(new, d, past=past, d_ff=d_ff)["total"] for new, past in steps)
 
 
-def cache_size(n: int, d: int, *, layers: int = 1, heads: int = 1, kv_heads: int | None = None):
+def cache_size(
+    n: int, d: int, *, layers: int = 1, heads: int = 1, kv_heads: int | None = None
+) -> int:
     """Count the numbers that a key-value cache holds after n tokens.
 
     Parameters

@@ -1,10 +1,11 @@
 """Measure time and memory of chapter 11's kinds of attention, as ratios.
 
-    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/efficient.py
+    python tests/benchmarks/efficient.py                                  a quiet machine
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/efficient.py --cpu     a busy one
 
 Everything that is compared is run in turn, several times, and the best time of each counts. On a
-busy machine keep to one BLAS thread: two wait for each other at every small product of a tile,
-and plain attention, with its two large ones, looks better than it is.
+busy machine count processor time of one BLAS thread: two wait for each other at every small
+product of a tile, and plain attention, with its two large ones, looks better than it is.
 """
 
 import argparse
@@ -35,14 +36,14 @@ def draw(n, dtype=np.float32):
     return [rng.normal(size=(n, D)).astype(dtype) for _ in "QKV"]
 
 
-def best_times(functions, repeats):
+def best_times(functions, repeats, clock):
     """Time each function `repeats` times in turn and give the best of each."""
     best = dict.fromkeys(functions, math.inf)
     for _ in range(repeats):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = clock()
             function()
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], clock() - start)
     return best
 
 
@@ -53,7 +54,7 @@ def error(output, Q, K, V):
     return max(abs(output[rows] - plain(Q[rows], K, V)).max() for rows in parts)
 
 
-def tiled_against_plain(n, repeats):
+def tiled_against_plain(n, repeats, clock):
     """Print the time, memory and error of tiled attention beside those of plain attention."""
     Q, K, V = draw(n)
     functions = {
@@ -62,7 +63,7 @@ def tiled_against_plain(n, repeats):
         "tiled 512×512": lambda: tiled_attention(Q, K, V, tile=(512, 512)),
         "tiled, causal": lambda: tiled_attention(Q, K, V, causal=True),
     }
-    times = best_times(functions, repeats)
+    times = best_times(functions, repeats, clock)
     print(f"\nn = {n}, d = {D}, float32, best of {repeats}; ratios to the first line")
     print(f"{'':22}{'time':>9}{'ratio':>7}{'peak memory':>14}{'ratio':>8}{'max error':>11}")
     memory = {name: peak_memory(function) for name, function in functions.items()}
@@ -79,7 +80,7 @@ def tiled_against_plain(n, repeats):
     print(f"formula for tiled: {formula:.1f} MB beside the output's {n * D * 4 / 1e6:.1f} MB")
 
 
-def growth(sizes, repeats):
+def growth(sizes, repeats, clock):
     """Print how time grows while n doubles: the ratio is 2 where it is linear, 4 where square."""
     print(f"\ntime in ms while n doubles, best of {repeats}; in brackets the ratio to the last n")
     print(f"{'n':>22}" + "".join(f"{n:>16}" for n in sizes) + f"{'exponent':>10}")
@@ -95,6 +96,7 @@ def growth(sizes, repeats):
         times = best_times(
             {n: lambda n=n, f=function: f(*drawn[n]) for n in few},  # noqa: B023 (called at once)
             repeats,
+            clock,
         )
         row = f"{name:22}"
         for n in few:
@@ -108,6 +110,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n", type=int, default=8192)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--cpu", action="store_true", help="count processor time")
     options = parser.parse_args()
-    tiled_against_plain(options.n, options.repeats)
-    growth([2**k for k in range(10, 16)], options.repeats)
+    clock = time.process_time if options.cpu else time.perf_counter
+    tiled_against_plain(options.n, options.repeats, clock)
+    growth([2**k for k in range(11, 16)], options.repeats, clock)
