@@ -103,7 +103,7 @@ function build({ model, signal, set, state }) {
   let projectedFor = "";
   let result = null;
 
-  const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }) });
+  const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }), now: () => state().order });
   const action = (name, words, run) => {
     const button = h("button", { type: "button", class: "attn-text", "data-action": name }, words);
     button.addEventListener("click", run, { signal });

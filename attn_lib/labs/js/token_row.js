@@ -8,9 +8,10 @@ const GLIDE_MS = 250;
  * @param {object} options
  * @param {(token: number) => void} options.onQuery
  * @param {(order: number[]) => void} options.onOrder
+ * @param {() => number[]} options.now  the order, with changes that no frame has shown yet
  * @param {AbortSignal} options.signal
  */
-export function tokenRow({ onQuery, onOrder, signal }) {
+export function tokenRow({ onQuery, onOrder, now, signal }) {
   const list = h("ul", { class: "attn-tokens", "data-control": "order", "aria-label": "Tokens in order" });
   let view = { tokens: [], order: [], query: 0 };
   let items = []; // by token index
@@ -40,9 +41,9 @@ export function tokenRow({ onQuery, onOrder, signal }) {
   }
 
   function move(token, to) {
-    const order = view.order.filter((other) => other !== token);
+    const order = now().filter((other) => other !== token);
     order.splice(to, 0, token);
-    if (String(order) !== String(view.order)) onOrder(order);
+    if (String(order) !== String(now())) onOrder(order);
   }
 
   const tokenOf = (target) => {
@@ -54,21 +55,23 @@ export function tokenRow({ onQuery, onOrder, signal }) {
     const token = tokenOf(event.target);
     const side = event.target.closest("[data-move]")?.dataset.move;
     if (token === null || drag?.moved) return;
-    const at = view.order.indexOf(token);
-    if (side) move(token, side === "left" ? Math.max(0, at - 1) : Math.min(view.order.length - 1, at + 1));
+    const at = now().indexOf(token);
+    if (side) move(token, side === "left" ? Math.max(0, at - 1) : Math.min(now().length - 1, at + 1));
     else if (event.target.closest("[data-query]")) onQuery(token);
   }, { signal });
 
   list.addEventListener("keydown", (event) => {
     const token = tokenOf(event.target);
     if (token === null || event.ctrlKey || event.metaKey) return;
-    const last = view.order.length - 1;
-    const at = view.order.indexOf(token);
+    const moves = event.shiftKey || event.altKey;
+    const order = moves ? now() : view.order; // two quick presses are two steps
+    const last = order.length - 1;
+    const at = order.indexOf(token);
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    if (event.shiftKey || event.altKey) move(token, Math.min(last, Math.max(0, to)));
-    else items[view.order[Math.min(last, Math.max(0, to))]].querySelector(".attn-chip").focus();
+    if (moves) move(token, Math.min(last, Math.max(0, to)));
+    else items[order[Math.min(last, Math.max(0, to))]].querySelector(".attn-chip").focus();
   }, { signal });
 
   list.addEventListener("focusin", ({ target }) => rove(tokenOf(target)), { signal });
