@@ -293,7 +293,6 @@ STATES = [
     {"scene": "random", "seed": 3, "d_k": 64, "scale": False, "query": 0},
     {"scene": "river", "temperature": 100.0},
     {"scene": "account", "temperature": 0.01},
-    {},
 ]
 
 

@@ -153,6 +153,24 @@ def test_a_hundred_events_draw_at_most_once_a_frame_and_end_in_the_last(kernel_p
     np.testing.assert_allclose(shown.weights.values, expected.weights, atol=1e-9)
 
 
+def test_two_presses_within_a_frame_are_two_steps(kernel_page):
+    page = kernel_page()
+    order = page.evaluate(
+        """async (data) => {
+          const lab = mount(makeModel(data));
+          const chip = lab.el.querySelector('[data-query="6"]');
+          const key = {key: "ArrowLeft", shiftKey: true, bubbles: true};
+          for (let k = 0; k < 2; k++) chip.dispatchEvent(new KeyboardEvent("keydown", key));
+          lab.el.querySelector('[data-token="0"] [data-move="right"]').click();
+          lab.el.querySelector('[data-action="reverse"]').click();
+          await frames_(2);
+          return lab.model.data.order;
+        }""",
+        AttentionLab().data(),
+    )
+    assert order == [8, 7, 5, 4, 6, 3, 2, 0, 1]
+
+
 def test_the_last_change_before_removal_is_not_lost(kernel_page):
     page = kernel_page()
     sent = page.evaluate(
