@@ -14,6 +14,7 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
+from attn_book import cache
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.build
@@ -152,22 +153,29 @@ def fresh(tmp_path):
 
 
 # --- what is refused ------------------------------------------------------------------------------
+RAISES = "\n```{code-cell} ipython3\n1 / 0\n```\n"
+WARNS = """
+See {ref}`nowhere`. It is {eval}`unnamed`.
+
+```{code-cell} ipython3
+import warnings
+warnings.warn("hm")
+```
+"""
+
+
 @pytest.mark.parametrize(
-    ("addition", "complaint"),
-    [
-        ("\n```{code-cell} ipython3\n1 / 0\n```\n", "ZeroDivisionError"),
-        ("\nSee {ref}`nowhere`.\n", "nowhere"),
-        ("\nIt is {eval}`unnamed`.\n", "unnamed"),
-        ("\n```{code-cell} ipython3\nimport warnings; warnings.warn('hm')\n```\n", "stderr"),
-    ],
-    ids=["raising cell", "warning", "unnamed value", "warning cell"],
+    ("addition", "complaints"),
+    [(RAISES, ["ZeroDivisionError"]), (WARNS, ["nowhere", "unnamed", "stderr"])],
+    ids=["a cell raises", "warnings"],
 )
-def test_failing_page_fails_twice_and_leaves_no_page(fresh, addition, complaint):
+def test_failing_page_fails_twice_and_leaves_no_page(fresh, addition, complaints):
     fresh.write("book/page.md", PAGE + addition)
     for _ in range(2):
         code, output = fresh.build()
         assert code != 0, output
-        assert complaint in output
+        for complaint in complaints:
+            assert complaint in output
         assert not fresh.html.exists()
 
 
@@ -212,21 +220,50 @@ def test_changes_are_noticed_and_reverts_find_their_cache(fresh):
         assert f'<span class="pasted-text">{value}</span>' in fresh.page()
     assert seen == [True, True, False]
 
-    fresh.write("book/data/numbers.txt", "1 2 3")
-    assert "Executed notebook" in fresh.build()[1]
+    before = fresh.page()
+    extension = fresh.root / "book/_ext/attn_book/mends.py"
+    extension.write_text(extension.read_text().replace('"Proof."', '"Proof!"'))
+    code, output = fresh.build()
+    assert code == 0, output
+    assert "Executed notebook" not in output
+    assert fresh.page() != before
 
-    for name, old, new in (
-        ("book/_static/book.css", "", "/* changed */"),
-        ("attn_lib/labs/static/labs.page.js", "", "// changed"),
-        ("book/_ext/attn_book/mends.py", '"Proof."', '"Proof!"'),
-    ):
-        before = fresh.page()
-        text = (fresh.root / name).read_text(encoding="utf-8")
-        fresh.write(name, text.replace(old, new) if old else text + new)
-        code, output = fresh.build()
-        assert code == 0, output
-        assert "Executed notebook" not in output
-        assert fresh.page() != before, f"a change of {name} does not reach the page"
+
+def test_fingerprints_see_what_shapes_cells_and_what_shapes_pages(tmp_path):
+    changes = {
+        "attn_lib/toy.py": "cells",
+        "attn_lib/labs/colors.json": "cells",
+        "book/data/numbers.txt": "cells",
+        "attn_lib/labs/static/labs.css": "pages",
+        "book/_ext/attn_book/mends.py": "pages",
+        "book/_static/book.css": "pages",
+        "book/_templates/page.html": "pages",
+        "_toc.yml": "pages",
+        "attn_lib/labs/js/lab.js": "neither",
+        "attn_lib/__pycache__/toy.pyc": "neither",
+        "book/page.md": "neither",
+    }
+    for name in changes:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+
+    def prints():
+        cells = cache.fingerprint(tmp_path, cache.CELLS, without=cache.FRONT_END)
+        return {"cells": cells, "pages": cache.fingerprint(tmp_path, cache.PAGES)}
+
+    for name, kind in changes.items():
+        before = prints()
+        (tmp_path / name).write_text("after")
+        after = prints()
+        assert {k for k in before if before[k] != after[k]} == {kind} - {"neither"}, name
+
+
+def test_old_caches_go_and_the_latest_stay(tmp_path):
+    for age in range(cache.KEPT + 2):
+        (tmp_path / str(age)).mkdir()
+        os.utime(tmp_path / str(age), (1e9 - age, 1e9 - age))
+    cache.prune(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == set(map(str, range(cache.KEPT)))
 
 
 # --- what is built --------------------------------------------------------------------------------
