@@ -22,10 +22,22 @@ from attn_lib.masks import (
     prefix_mask,
     window_mask,
 )
+from attn_lib.positions import (
+    add_positions,
+    alibi_bias,
+    alibi_slopes,
+    equivariance_gap,
+    relative_bias,
+    rope,
+    sinusoidal_positions,
+)
 from attn_lib.source import show
 
 __all__ = [
     "AttentionResult",
+    "add_positions",
+    "alibi_bias",
+    "alibi_slopes",
     "apply_mask",
     "attention",
     "attention_scores",
@@ -33,10 +45,14 @@ __all__ = [
     "causal_mask",
     "combine_masks",
     "cross_attention",
+    "equivariance_gap",
     "padding_mask",
     "prefix_mask",
+    "relative_bias",
+    "rope",
     "self_attention",
     "show",
+    "sinusoidal_positions",
     "softmax",
     "window_mask",
 ]

@@ -693,7 +693,7 @@ def random_sign() -> Proof:
 
 
 def variance_given_the_query() -> Proof:
-    """Prove that, for one fixed query, the scaled scores of a row have variance |q|²/d_k.
+    """Prove that, for one fixed query, the scaled scores of a row have variance ``|q|²/d_k``.
 
     Chapter 3.
     """
@@ -1549,7 +1549,7 @@ def equivariance(n: int = 3, d_v: int = 2) -> Proof:
 
 
 def symmetric_bias() -> Proof:
-    """Prove that a bias in |i − j| cannot see a reversal, but sees other orders. Chapter 5."""
+    """Prove that a bias in ``|i − j|`` cannot see a reversal, but sees other orders. Chapter 5."""
     b, c, X, one = _symbols("b", 3), _symbols("c", 3), _symbols("x", 3).T, eye(1)
     B = Matrix(3, 3, lambda i, j: b[abs(i - j)])
     signed = Matrix(3, 3, lambda i, j: b[j - i] if j >= i else c[i - j])

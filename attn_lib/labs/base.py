@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import inspect
 import io
 import json
 from pathlib import Path
@@ -110,6 +111,31 @@ class Lab(anywidget.AnyWidget):
             return None
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         return {**data, "text/html": self.to_html(), "text/plain": self.describe()}, metadata
+
+
+class Overview:
+    """A table of the labs: class, what it shows, settings."""
+
+    def rows(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        """Give name, summary and settings of every lab."""
+        return [
+            (lab.__name__, inspect.getdoc(lab).partition("\n")[0], lab.settings)
+            for lab in sorted(Lab.__subclasses__(), key=lambda lab: lab.__name__)
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{lab}: {what} {', '.join(names)}." for lab, what, names in self.rows())
+
+    def _repr_markdown_(self) -> str:
+        lines = ["| lab | what it shows | settings |", "|---|---|---|"]
+        for lab, what, names in self.rows():
+            lines.append(f"| `{lab}` | {what} | {', '.join(f'`{name}`' for name in names)} |")
+        return "\n".join(lines)
+
+
+def overview() -> Overview:
+    """Show every lab of the book in a table."""
+    return Overview()
 
 
 def _png(figure: Figure) -> tuple[int, int, str]:

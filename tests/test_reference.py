@@ -1,0 +1,31 @@
+"""The back matter misses nothing: every lab in the gallery, every module on the reference page."""
+
+import pkgutil
+import re
+from pathlib import Path
+
+import attn_lib
+from attn_lib import labs
+
+BOOK = Path(__file__).parents[1] / "book"
+LABS = [name for name in labs.__all__ if name.endswith("Lab")]
+INSIDE = {"mistakes"}  # serves the checks, which the page shows
+
+
+def test_the_gallery_shows_each_lab_once():
+    made = re.findall(r"^labs\.(\w+)\(", (BOOK / "gallery.md").read_text(), re.M)
+    assert sorted(made) == sorted(LABS)
+
+
+def test_the_overview_lists_each_lab_with_its_settings():
+    rows = labs.overview().rows()
+    assert [name for name, _, _ in rows] == sorted(LABS)
+    for name, what, settings in rows:
+        assert what.endswith(".") and set(settings) <= set(getattr(labs, name).class_trait_names())
+    assert labs.overview()._repr_markdown_().count("\n| `") == len(LABS)
+
+
+def test_the_reference_covers_every_module():
+    documented = re.findall(r"automodule:: attn_lib\.(\w+)", (BOOK / "reference.md").read_text())
+    modules = {m.name for m in pkgutil.iter_modules(attn_lib.__path__) if not m.ispkg}
+    assert set(documented) == modules - INSIDE
