@@ -1073,17 +1073,21 @@ def save_checkpoints(
         np.array(transformer(run.kept[step], tokens, run.recipe.config).weights)[:, 0]
         for step in curves["step"]
     ]
+    shapes = {name: W.shape for name, W in run.params.items()}
+    about = {"recipe": run.recipe.name, "seed": run.seed, "shapes": shapes}
     arrays = {
-        "about": json.dumps({"recipe": run.recipe.name, "seed": run.seed}),
+        "about": json.dumps(about),
         "losses": np.array(run.losses, np.float16),
         "tokens": np.asarray(tokens, np.uint8),
         "weights": np.rint(255 * np.array(weights)).astype(np.uint8),
     }
     arrays |= {f"curves/{name}": np.asarray(values) for name, values in curves.items()}
-    arrays |= {f"{run.step}/{name}": W.astype(np.float16) for name, W in run.params.items()}
+    last = np.concatenate([W.ravel() for W in run.params.values()])
+    arrays[f"float16/{run.step}"] = last.astype(np.float16)
     for step in steps:
-        for name, W in run.kept[step].items():
-            arrays[f"{step}/{name}"], arrays[f"{step}/{name}.unit"] = quantise(W)
+        levels, units = zip(*(quantise(W) for W in run.kept[step].values()), strict=True)
+        arrays[f"levels/{step}"] = np.concatenate([part.ravel() for part in levels])
+        arrays[f"units/{step}"] = np.concatenate([part.ravel() for part in units])
     save_arrays(path, arrays)
 
 
@@ -1108,16 +1112,28 @@ def load_checkpoints(path: str | Path) -> Checkpoints:
     """
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
-    about, params, curves = json.loads(str(arrays.pop("about"))), {}, {}
-    for key in [key for key in arrays if "/" in key and not key.endswith(".unit")]:
-        group, name = key.split("/")
+    about, params, curves = json.loads(str(arrays["about"])), {}, {}
+    for key in arrays:
+        group, _, name = key.partition("/")
         if group == "curves":
             curves[name] = arrays[key]
-        else:
-            W = arrays[key].astype(np.float32) * arrays.get(f"{key}.unit", np.float32(1))
-            params.setdefault(int(group), {})[name] = W
+        elif group == "float16":
+            params[int(name)] = _cut(arrays[key].astype(np.float32), about["shapes"])
+        elif group == "levels":
+            levels = _cut(arrays[key], about["shapes"])
+            rows = {part: (*shape[:-1], 1) for part, shape in about["shapes"].items()}
+            units = _cut(arrays[f"units/{name}"], rows)
+            params[int(name)] = {part: levels[part] * units[part] for part in levels}
     weights = arrays["weights"].astype(np.float32) / 255
     tokens, losses = arrays["tokens"].astype(int), arrays["losses"].astype(np.float64)
+    params = dict(sorted(params.items()))
     return Checkpoints(
         RECIPES[about["recipe"]], about["seed"], losses, params, curves, tokens, weights
     )
+
+
+def _cut(flat: np.ndarray, shapes: dict[str, Sequence[int]]) -> Params:
+    """Cut one long row of numbers into arrays of the given shapes, in their order."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    parts = np.split(flat, ends[:-1])
+    return {name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)}

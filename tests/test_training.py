@@ -37,6 +37,7 @@ from attn_lib.training import (
     retrieval,
     reverse_batch,
     save_arrays,
+    save_checkpoints,
     save_run,
     score,
     start,
@@ -218,7 +219,7 @@ class TestLoop:
         run = train(start("reversal"), 3, progress=False)
         good = run.params
         run.params = good | {"U": good["U"] * np.float32(np.nan)}
-        with pytest.raises(FloatingPointError, match="step 3: the loss is nan"):
+        with pytest.raises(FloatingPointError, match="step 3: the loss is nan; try"):
             train(run, 5, progress=False)
         assert run.step == 3
 
@@ -313,8 +314,32 @@ class TestFiles:
         bound = np.abs(W).max(axis=1, keepdims=True) / 254 * 1.001
         assert (np.abs(levels * unit - W) <= bound).all()
 
+    def test_checkpoints_come_back(self, tmp_path):
+        run = train(start("induction-two-heads"), 3, keep=[0, 2], progress=False)
+        tokens = [[1, 2, 3]]
+        curves = {"step": [0, 2], "loss": [4.0, 3.0]}
+        save_checkpoints(tmp_path / "x.npz", run, steps=[0], curves=curves, tokens=tokens)
+        stored = load_checkpoints(tmp_path / "x.npz")
+        assert list(stored.params) == [0, 3] and stored.recipe is run.recipe
+        np.testing.assert_allclose(stored.losses, run.losses, rtol=1e-3)
+        for name, W in run.params.items():
+            np.testing.assert_allclose(stored.final[name], W, rtol=1e-3, atol=1e-6)
+            bound = np.abs(run.kept[0][name]).max(axis=-1, keepdims=True) / 254 * 1.001
+            assert (np.abs(stored.params[0][name] - run.kept[0][name]) <= bound).all()
+        weights = transformer(run.kept[2], tokens, run.recipe.config).weights
+        assert stored.weights.shape == (2, 2, 2, 3, 3)
+        assert np.abs(stored.weights[1, 1] - weights[1][0]).max() <= 1 / 510 + 1e-6
+        np.testing.assert_array_equal(stored.curves["loss"], [4, 3])
+
 
 class TestStoredModels:
+    @pytest.mark.parametrize("name", ["induction", "induction-two-heads", "honest", "leak"])
+    def test_begin_as_their_recipes_say(self, name):
+        stored = load_checkpoints(DATA / f"{name}.npz")
+        run = train(start(name, stored.seed), 10, progress=False)
+        np.testing.assert_allclose(stored.losses[:10], run.losses, rtol=2e-3)
+        assert len(stored.losses) == stored.recipe.steps == max(stored.params)
+
     def test_fit_in_the_repository(self):
         assert (
             sum(path.stat().st_size for path in DATA.glob("*.npz") if path.stem in NAMES) <= 300_000
