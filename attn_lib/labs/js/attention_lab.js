@@ -1,16 +1,16 @@
 // AttentionLab: tokens → scores → weights → outputs, and the chosen query's sum written out.
 import { colorLimit } from "./colors.js";
-import { checkbox, seed, select, slider } from "./controls.js";
+import { checkbox, seed, select, slider, temperature } from "./controls.js";
 import { h, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
 import { fit, heatmap } from "./heatmap.js";
 import { attentionScores, attentionWeights, causalMask, entropyBits, matmul, takeRows } from "./math.js";
 import { meters } from "./meters.js";
-import { fixed, significant } from "./numbers.js";
+import { fixed } from "./numbers.js";
 import { choice, flag, inOrder, permutation, real, whole } from "./settings.js";
 import { weightedSum } from "./sum.js";
-import { tokenRow } from "./token_row.js";
+import { orderMoves, tokenRow } from "./token_row.js";
 
 const MASKS = [["none", "none"], ["causal", "causal (no future)"]];
 const TEMPERATURES = { low: 0.01, high: 100 };
@@ -104,42 +104,14 @@ function build({ model, signal, set, state }) {
   let result = null;
 
   const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }), now: () => state().order });
-  const action = (name, words, run) => {
-    const button = h("button", { type: "button", class: "attn-text", "data-action": name }, words);
-    button.addEventListener("click", run, { signal });
-    return button;
-  };
-  const shuffled = (order) => {
-    const next = [...order];
-    for (let i = next.length - 1; i > 0; i--) {
-      const j = Math.floor(Math.random() * (i + 1));
-      [next[i], next[j]] = [next[j], next[i]];
-    }
-    return next;
-  };
-  const moves = h(
-    "div",
-    { class: "attn-moves" },
-    h("span", {}, "Choose a token to be the query. Drag it, or press Shift with ← or →, to move it."),
-    h(
-      "div",
-      { class: "attn-actions" },
-      action("reverse", "Reverse", () => set({ order: [...state().order].reverse() })),
-      action("shuffle", "Shuffle", () => set({ order: shuffled(state().order) })),
-    ),
-  );
+  const moves = orderMoves({ signal, order: () => state().order, onOrder: (order) => set({ order }) });
   const note = h("p", { class: "attn-note" });
 
   const controls = {
     scene: select({ control: "scene", label: "scene", signal, onInput: chooseScene }),
     query: select({ control: "query", label: "query token", signal, onInput: (query) => set({ query: Number(query) }) }),
     d_k: slider({ control: "d_k", label: ["key width ", sym("d", "k")], min: 1, max: 64, text: String, signal, onInput: (d_k) => set({ d_k }) }),
-    temperature: slider({
-      control: "temperature", label: ["temperature ", sym("T")], min: Math.log10(TEMPERATURES.low), max: Math.log10(TEMPERATURES.high), step: 0.02,
-      toInput: (T) => Number(Math.log10(T).toFixed(2)),
-      fromInput: (position) => Number((10 ** position).toPrecision(3)),
-      text: significant, signal, onInput: (temperature) => set({ temperature }),
-    }),
+    temperature: temperature({ ...TEMPERATURES, signal, onInput: (value) => set({ temperature: value }) }),
     scale: checkbox({ control: "scale", label: ["divide the scores by ", ...radical()], signal, onInput: (on) => set({ scale: on }) }),
     mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask }) }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
@@ -174,7 +146,7 @@ function build({ model, signal, set, state }) {
   onCell(-1, -1);
 
   return {
-    elements: [tokens.element, moves, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meter.element],
+    elements: [tokens.element, moves.element, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meter.element],
     after: [note],
     draw(now, { theme, width }) {
       const scene = sceneOf(now.scene, model);

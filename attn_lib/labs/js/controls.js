@@ -1,13 +1,14 @@
 // Labelled native controls. Each returns { element, update(value, options) } and calls `onInput` with a clean value.
-import { h, setText } from "./dom.js";
+import { h, setText, sym } from "./dom.js";
+import { significant } from "./numbers.js";
 
-/** Switch a control off and say why: in sight (`why`), or in its tooltip and to screen readers alone (`off`). */
-function explain(input, note, { why, off }) {
+/** Text under a control: a `hint` of what it does, or why it is off, in sight (`why`) or for its tooltip and screen readers alone (`off`). */
+function explain(input, note, { why, off, hint }) {
   input.disabled = Boolean(why || off);
   input.title = off || "";
-  setText(note, why || off || "");
-  note.hidden = !(why || off);
-  note.classList.toggle("attn-sr", !why);
+  setText(note, why || off || hint || "");
+  note.hidden = !(why || off || hint);
+  note.classList.toggle("attn-sr", !why && Boolean(off));
 }
 
 /** A slider with its value beside it; `toInput` and `fromInput` translate (a logarithmic slider moves in log₁₀). */
@@ -19,25 +20,37 @@ export function slider({ control, label, min, max, step = 1, toInput = Number, f
   input.addEventListener("input", () => onInput(fromInput(Number(input.value))), { signal });
   return {
     element,
-    update(current, { why, off, most = max } = {}) {
+    update(current, { why, off, hint, most = max } = {}) {
       if (Number(input.max) !== most) input.max = most;
       const position = String(toInput(current));
       if (input.value !== position) input.value = position;
       setText(value, text(current));
       input.setAttribute("aria-valuetext", text(current));
-      explain(input, note, { why, off });
+      explain(input, note, { why, off, hint });
     },
   };
+}
+
+/** The temperature of a softmax: a slider in log₁₀ T whose stops have three figures. */
+export function temperature({ low, high, signal, onInput }) {
+  return slider({
+    control: "temperature", label: ["temperature ", sym("T")], min: Math.log10(low), max: Math.log10(high), step: 0.02,
+    toInput: (T) => Number(Math.log10(T).toFixed(2)),
+    fromInput: (position) => Number((10 ** position).toPrecision(3)),
+    text: significant, signal, onInput,
+  });
 }
 
 /** A choice from a list of [value, words]. */
 export function select({ control, label, onInput, signal }) {
   const input = h("select", { "data-control": control });
-  const element = h("div", { class: "attn-control" }, h("label", {}, h("span", {}, label), input));
+  const note = h("small", { class: "attn-why", hidden: true });
+  const element = h("div", { class: "attn-control" }, h("label", {}, h("span", {}, label), input), note);
   input.addEventListener("change", () => onInput(input.value), { signal });
   return {
     element,
-    update(current, choices) {
+    update(current, choices, { why, hint } = {}) {
+      explain(input, note, { why, hint });
       if (String(choices) !== input.dataset.choices) {
         input.replaceChildren(...choices.map(([value, words]) => h("option", { value }, words)));
         input.dataset.choices = String(choices);

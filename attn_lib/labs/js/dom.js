@@ -13,7 +13,7 @@ export function h(tag, attributes = {}, ...children) {
 export function s(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) if (value != null) element.setAttribute(name, value);
-  element.append(...children.flat().filter((child) => child != null));
+  element.append(...children.flat().filter((child) => child != null && child !== false));
   return element;
 }
 

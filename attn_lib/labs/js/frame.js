@@ -6,6 +6,7 @@ import { onTheme, theme } from "./theme.js";
 
 const SPEAK_AFTER_MS = 350; // a screen reader hears where a slider stopped, not each step
 const COPIED_MS = 1600;
+const UNSEEN_PX = 320; // a lab in a closed dropdown or tab has no width yet: it is drawn again when it opens
 
 /**
  * Make a lab's `render` for both hosts.
@@ -39,7 +40,7 @@ export const defineLab = (lab) => ({ model, el, host }) => {
   let copied = 0;
 
   const draw = (state) => {
-    const sentence = built.draw(clean(state), { theme: root.dataset.theme, width });
+    const sentence = built.draw(clean(state), { theme: root.dataset.theme, width: width || UNSEEN_PX });
     clearTimeout(speaking);
     if (!spoken.textContent) setText(spoken, sentence);
     else speaking = setTimeout(() => setText(spoken, sentence), SPEAK_AFTER_MS);

@@ -46,12 +46,13 @@ export function fit(flow, { width, rows, panels }) {
  * @param {"scores"|"weights"} options.kind  which colour map
  * @param {string} options.title  the words above it
  * @param {string} options.unit  what a column is: "key", "coordinate"
+ * @param {string} [options.rowUnits]  what the rows are
  * @param {number} [options.digits]  decimals in a cell
  * @param {(row: number, col: number) => void} [options.onCell]  a cell came under pointer or focus; (-1, -1) when it left
  * @param {(row: number) => void} [options.onRow]  a row was chosen
  * @param {AbortSignal} options.signal
  */
-export function heatmap({ panel, kind, title, unit = "key", digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
+export function heatmap({ panel, kind, title, unit = "key", rowUnits = "queries", digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
   const frame = h("div", { class: "attn-frame" });
@@ -99,7 +100,7 @@ export function heatmap({ panel, kind, title, unit = "key", digits = 2, onCell =
     steps = new Int16Array(n * m);
     setStyle(table, "--columns", m);
     setStyle(table, "--rows", n);
-    table.setAttribute("aria-label", `${title}: rows are queries, columns are ${unit}s`);
+    table.setAttribute("aria-label", `${title}: rows are ${rowUnits}, columns are ${unit}s`);
   }
 
   function relabel({ rows, cols, current }) {

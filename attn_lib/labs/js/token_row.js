@@ -136,3 +136,29 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
     },
   };
 }
+
+function shuffled(order) {
+  const next = [...order];
+  for (let i = next.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [next[i], next[j]] = [next[j], next[i]];
+  }
+  return next;
+}
+
+/** What stands under the tokens: how to move them, and buttons that move them all. */
+export function orderMoves({ order, onOrder, signal }) {
+  const action = (name, words, rearranged) => {
+    const button = h("button", { type: "button", class: "attn-text", "data-action": name }, words);
+    button.addEventListener("click", () => onOrder(rearranged(order())), { signal });
+    return button;
+  };
+  return {
+    element: h(
+      "div",
+      { class: "attn-moves" },
+      h("span", {}, "Choose a token to be the query. Drag it, or press Shift with ← or →, to move it."),
+      h("div", { class: "attn-actions" }, action("reverse", "Reverse", (tokens) => [...tokens].reverse()), action("shuffle", "Shuffle", shuffled)),
+    ),
+  };
+}
