@@ -13,7 +13,16 @@ import numpy as np
 
 from attn_lib.draws import normals
 
-__all__ = ["ACCOUNT", "CHEF", "RIVER", "SCENES", "Scene", "random_scene"]
+__all__ = [
+    "ACCOUNT",
+    "CHEF",
+    "COLOURS",
+    "RIVER",
+    "SCENES",
+    "Dictionary",
+    "Scene",
+    "random_scene",
+]
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,63 @@ RIVER = _bank_scene("river", ("They", "sat", "on", "the", "river", "bank"))
 ACCOUNT = _bank_scene("account", ("She", "opened", "a", "bank", "account"))
 
 SCENES = {scene.name: scene for scene in (CHEF, RIVER, ACCOUNT)}
+
+# A dictionary in the plane -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Keys and values in the plane: what LookupLab looks things up in.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The m entries.
+    K : ndarray, shape (m, 2)
+        Where each key stands, coordinates from −2 to 2.
+    V : ndarray, shape (m, 2)
+        Each value, coordinates from −1 to 1. Read as a colour: green to red, blue to yellow.
+    outputs : tuple of str
+        Names of the two columns of ``V``.
+
+    Raises
+    ------
+    ValueError
+        If there are not m names, keys and values, or a coordinate is out of its range.
+    """
+
+    names: tuple[str, ...]
+    K: np.ndarray
+    V: np.ndarray
+    outputs: tuple[str, str]
+
+    def __post_init__(self) -> None:
+        shape = (len(self.names), 2)
+        for name, array, reach in (("K", self.K, 2), ("V", self.V, 1)):
+            if np.shape(array) != shape or not np.abs(array).max(initial=0) <= reach:
+                raise ValueError(
+                    f"{name} must have shape {shape}, a row for each name, and entries from "
+                    f"{-reach} to {reach}: got shape {np.shape(array)}"
+                )
+
+
+# Where a key stands says nothing about its value, and a long key is not a near one.
+_ENTRIES = {
+    #        key           red, yellow
+    "plum": ([0.6, 0.75], [0.45, -0.7]),
+    "moss": ([1.7, 0.4], [-0.7, 0.6]),
+    "rose": ([0.3, 1.6], [0.9, 0.1]),
+    "sea": ([-0.9, 0.8], [-0.6, -0.6]),
+    "rust": ([-1.5, -0.7], [0.6, 0.7]),
+    "sand": ([0.5, -1.2], [0.1, 0.4]),
+}
+
+COLOURS = Dictionary(
+    names=tuple(_ENTRIES),
+    K=_fixed([key for key, _ in _ENTRIES.values()]),
+    V=_fixed([value for _, value in _ENTRIES.values()]),
+    outputs=("red", "yellow"),
+)
 
 # Random scenes ---------------------------------------------------------------
 

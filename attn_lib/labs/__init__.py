@@ -6,7 +6,9 @@ same numbers; ``js/`` holds its source, ``static/`` what is bundled from it.
 
 from attn_lib.labs.attention_lab import AttentionLab
 from attn_lib.labs.base import overview
+from attn_lib.labs.lookup_lab import LookupLab
 from attn_lib.labs.mask_lab import MaskLab
+from attn_lib.labs.position_lab import PositionLab
 from attn_lib.labs.score_scale_lab import ScoreScaleLab
 
-__all__ = ["AttentionLab", "MaskLab", "ScoreScaleLab", "overview"]
+__all__ = ["AttentionLab", "LookupLab", "MaskLab", "PositionLab", "ScoreScaleLab", "overview"]

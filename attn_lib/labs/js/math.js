@@ -25,9 +25,10 @@ export function matmul(A, B, n, k, m) {
 }
 
 /**
- * Scores (n×m): scale · q_i·k_j over the first `d_k` of `width` coordinates, −∞ where `mask(i, j)` is false.
+ * Scores (n×m): scale · q_i·k_j over the first `d_k` of `width` coordinates, −∞ where `mask(i, j)` is false,
+ * `bias` (n×m) added elsewhere.
  */
-export function attentionScores(Q, K, { n, m, width, d_k = width, scale = 1 / Math.sqrt(d_k), mask }) {
+export function attentionScores(Q, K, { n, m, width, d_k = width, scale = 1 / Math.sqrt(d_k), mask, bias }) {
   const S = new Float64Array(n * m);
   for (let i = 0; i < n; i++)
     for (let j = 0; j < m; j++) {
@@ -37,7 +38,7 @@ export function attentionScores(Q, K, { n, m, width, d_k = width, scale = 1 / Ma
       }
       let dot = 0;
       for (let r = 0; r < d_k; r++) dot += Q[i * width + r] * K[j * width + r];
-      S[i * m + j] = dot * scale;
+      S[i * m + j] = dot * scale + (bias ? bias[i * m + j] : 0);
     }
   return S;
 }

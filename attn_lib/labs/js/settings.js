@@ -12,6 +12,7 @@ const number = (low, high, round) => ({
   },
 });
 export const whole = (low, high) => number(low, high, Math.round);
+export const even = (low, high) => number(low, high, (value) => 2 * Math.round(value / 2));
 export const real = (low, high) => number(low, high, (value) => value);
 
 /** True or false. */

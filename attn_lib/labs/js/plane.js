@@ -1,0 +1,130 @@
+// A plane: points with names on two axes, drawn as SVG; one of them may be moved, by pointer or by arrow keys.
+import { FONT, h, s, setStyle, textWidth } from "./dom.js";
+
+const PAD = 8; // px between the edge and the plane's reach
+const STEP = 0.05; // of an arrow key; with Shift five of them
+
+/**
+ * @param {object} options
+ * @param {string} options.panel  the page contract's name
+ * @param {string} options.title
+ * @param {number} options.reach  both axes run from −reach to reach
+ * @param {string} [options.handle]  the accessible name of the point that moves; none without it
+ * @param {(x: number, y: number) => void} [options.onMove]
+ * @param {AbortSignal} options.signal
+ */
+export function plane({ panel, title, reach, handle, onMove, signal }) {
+  const formula = h("span", { class: "attn-formula" });
+  const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT });
+  const grip = handle ? h("button", { type: "button", class: "attn-grip", "data-point": handle }) : null;
+  const field = h("div", { class: "attn-plane" }, picture, grip);
+  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, h("div", { class: "attn-panel-title" }, h("b", {}, title), formula), field);
+  let size = 0;
+  let at = [0, 0];
+
+  const X = (x) => PAD + ((x + reach) / (2 * reach)) * (size - 2 * PAD);
+  const Y = (y) => size - X(y);
+
+  if (grip) {
+    const clamp = (value) => Math.min(reach, Math.max(-reach, Math.round(value * 100) / 100));
+    const moveTo = (x, y) => onMove(clamp(x), clamp(y));
+    const follow = ({ clientX, clientY }) => {
+      const box = picture.getBoundingClientRect();
+      const there = (p) => ((p - PAD) / (size - 2 * PAD)) * 2 * reach - reach;
+      moveTo(there(clientX - box.left), -there(clientY - box.top));
+    };
+    let pointer = null;
+    field.addEventListener("pointerdown", (event) => {
+      // a finger on the plane may be scrolling the page: it must take the point itself
+      if (event.button || (event.pointerType === "touch" && event.target !== grip)) return;
+      event.preventDefault();
+      grip.focus({ preventScroll: true });
+      pointer = event.pointerId;
+      field.setPointerCapture(pointer);
+      if (event.target !== grip) follow(event);
+    }, { signal });
+    field.addEventListener("pointermove", (event) => {
+      if (event.pointerId === pointer) follow(event);
+    }, { signal });
+    for (const type of ["pointerup", "pointercancel"]) field.addEventListener(type, () => (pointer = null), { signal });
+    field.addEventListener("click", (event) => {
+      if (event.pointerType === "touch" && event.target !== grip) follow(event);
+    }, { signal });
+    grip.addEventListener("keydown", (event) => {
+      const [right, up] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [0, 0];
+      if (!(right || up) || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      const step = event.shiftKey ? 5 * STEP : STEP;
+      moveTo(at[0] + right * step, at[1] + up * step);
+    }, { signal });
+  }
+
+  return {
+    element,
+    formula,
+    /**
+     * @param {object} view
+     * @param {number} view.side  px
+     * @param {[number, number]} [view.point]  where the point that moves stands
+     * @param {string} [view.spoken]  the same in words
+     * @param {(X: Function, Y: Function) => Node[]} view.marks  what is drawn, from behind to before
+     * @param {{x: [string, string], y: [string, string]}} [view.ends]  words at the ends of the axes
+     * @param {string} view.sentence  what the picture shows, for those who do not see it
+     */
+    update({ side, point, spoken, marks, ends, sentence }) {
+      size = side;
+      picture.setAttribute("viewBox", `0 0 ${side} ${side}`);
+      picture.setAttribute("width", side);
+      picture.setAttribute("height", side);
+      picture.setAttribute("aria-label", `${title}. ${sentence}`);
+      picture.replaceChildren(...axes(ends), ...marks(X, Y).filter(Boolean));
+      if (!grip) return;
+      at = point;
+      setStyle(grip, "inset-inline-start", `${X(point[0])}px`);
+      setStyle(grip, "inset-block-start", `${Y(point[1])}px`);
+      grip.setAttribute("aria-label", `${handle}: ${spoken}. The arrow keys move it.`);
+    },
+  };
+
+  function axes(ends = { x: [], y: [] }) {
+    const [low, middle, high] = [X(-reach), X(0), X(reach)];
+    const word = (text, attributes) => text && s("text", { class: "attn-tick", ...attributes }, text);
+    return [
+      s("rect", { class: "attn-field", x: 0.5, y: 0.5, width: size - 1, height: size - 1, rx: 4 }),
+      s("line", { class: "attn-grid", x1: low, x2: high, y1: middle, y2: middle }),
+      s("line", { class: "attn-grid", x1: middle, x2: middle, y1: low, y2: high }),
+      word(ends.x[0], { x: low, y: middle + 13 }),
+      word(ends.x[1], { x: high, y: middle + 13, "text-anchor": "end" }),
+      word(ends.y[0], { x: middle + 6, y: high - 2 }),
+      word(ends.y[1], { x: middle + 6, y: low + 10 }),
+    ].filter(Boolean);
+  }
+}
+
+/**
+ * A name beside a point, on the side away from `centre`; above or below it where the edge is too near.
+ * @param {string} text
+ * @param {[number, number]} point  px
+ * @param {[number, number]} centre
+ * @param {{distance?: number, side: number, more?: string, avoid?: [number, number]}} look
+ *   px from the point; the plane's side; a quiet word after the name; a point not to be covered
+ */
+export function nameTag(text, [x, y], [centreX, centreY], { distance = 11, side, more, avoid = [centreX, centreY] }) {
+  const dx = x - centreX;
+  const dy = y - centreY;
+  const length = textWidth([more ? `${text} ${more}` : text]);
+  const room = dx > 0 ? side - x : x;
+  const sideways = Math.abs(dx) > 0.45 * Math.abs(dy) && room > distance + length + 2;
+  const [left, right] = [length / 2 + 3, side - length / 2 - 3];
+  const at = sideways
+    ? { x: x + Math.sign(dx) * distance, y: y + 4 + 0.6 * distance * (dy / Math.hypot(dx, dy)), "text-anchor": dx > 0 ? "start" : "end" }
+    : { x: Math.min(right, Math.max(left, x)), y: y > avoid[1] ? y + distance + 9 : y - distance, "text-anchor": "middle" };
+  return s("text", { class: "attn-name", ...at }, text, more && s("tspan", { class: "attn-aside", dx: 5 }, more));
+}
+
+/** A letter beside a point, on the side away from its neighbour. */
+export function letterTag(letter, [x, y], [otherX, otherY], distance) {
+  const length = Math.hypot(x - otherX, y - otherY);
+  const [right, down] = length > 0.5 ? [(x - otherX) / length, (y - otherY) / length] : [0, -1];
+  return s("text", { class: "attn-letter", x: x + right * distance, y: y + down * distance + 4, "text-anchor": "middle" }, letter);
+}
