@@ -18,6 +18,8 @@ const LEAST_LABEL_PX = 52; // the corner names both axes
 const LEAST_HEADING_PX = 30;
 const LEAST_PANEL_PX = 64; // a title over one column
 
+const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0, -1)}ies` : `${noun}s`);
+
 /**
  * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else stacked.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
@@ -46,13 +48,13 @@ export function fit(flow, { width, rows, panels }) {
  * @param {"scores"|"weights"} options.kind  which colour map
  * @param {string} options.title  the words above it
  * @param {string} options.unit  what a column is: "key", "coordinate"
- * @param {string} [options.rowUnits]  what the rows are
+ * @param {string} [options.rowUnit]  what a row is
  * @param {number} [options.digits]  decimals in a cell
  * @param {(row: number, col: number) => void} [options.onCell]  a cell came under pointer or focus; (-1, -1) when it left
  * @param {(row: number) => void} [options.onRow]  a row was chosen
  * @param {AbortSignal} options.signal
  */
-export function heatmap({ panel, kind, title, unit = "key", rowUnits = "queries", digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
+export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
   const frame = h("div", { class: "attn-frame" });
@@ -81,7 +83,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnits = "queries"
   let place = null; // where each row and column is drawn now: ids to fractional positions
 
   function build({ n, m }) {
-    const axes = h("span", { class: "attn-axes" }, h("span", {}, `${unit} →`), h("span", {}, "query ↓"));
+    const axes = h("span", { class: "attn-axes" }, h("span", {}, `${unit} →`), h("span", {}, `${rowUnit} ↓`));
     const corner = h("td", { class: "attn-corner" }, axes, canvas, frame);
     head.replaceChildren(h("tr", {}, corner, Array.from({ length: m }, () => h("th", { scope: "col" }, h("span")))));
     cells = [];
@@ -100,7 +102,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnits = "queries"
     steps = new Int16Array(n * m);
     setStyle(table, "--columns", m);
     setStyle(table, "--rows", n);
-    table.setAttribute("aria-label", `${title}: rows are ${rowUnits}, columns are ${unit}s`);
+    table.setAttribute("aria-label", `${title}: rows are ${plural(rowUnit)}, columns are ${plural(unit)}`);
   }
 
   function relabel({ rows, cols, current }) {

@@ -190,7 +190,7 @@ function build({ signal, set, state }) {
   const onRow = (row) => set({ query: state().order[row] });
   const panels = {
     encodings: heatmap({
-      panel: "encodings", kind: "scores", title: "Positions", unit: "column", rowUnits: "positions", signal, onRow,
+      panel: "encodings", kind: "scores", title: "Positions", unit: "entry", rowUnit: "place", signal, onRow,
       onCell: read((row, col) => `position ${row}, ${state().positions === "alibi" ? "key at position" : "coordinate"} ${state().positions === "alibi" ? col : col + 1}: ${forbidden(result.encoded.values[row * result.encoded.m + col])}`),
     }),
     weights: heatmap({
