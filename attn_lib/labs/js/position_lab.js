@@ -1,6 +1,6 @@
 // PositionLab: four ways to tell a layer where its tokens stand; a pair that moves on together; other orders.
 import { bars } from "./bars.js";
-import { chart } from "./chart.js";
+import { chart, theNumbers } from "./chart.js";
 import { colorLimit } from "./colors.js";
 import { seed, select, slider } from "./controls.js";
 import { h, setText, sym } from "./dom.js";
@@ -118,10 +118,21 @@ function arrange(scene, { n, d, order, mask }) {
   };
 }
 
-/** A pair's scores against the offset: as it stands, and moved on. */
+/** A pair's scores against the offset, as it stands and moved on, with axes that hold them. */
 function move(scene, { query, shift }) {
-  const points = (by) => Array.from(curve(scene, query, by), (score, at) => [at - REACH, score]);
-  return { before: points(0), after: points(shift) };
+  const [before, after] = [0, shift].map((by) => Array.from(curve(scene, query, by), (score, at) => [at - REACH, score]));
+  const scores = [...before, ...after].map(([, score]) => score);
+  const [low, high] = [Math.min(...scores), Math.max(...scores)];
+  const margin = Math.max(0.08 * (high - low), 0.5 - (high - low) / 2); // a flat curve gets an axis too
+  return {
+    before, after,
+    x: { label: ["offset ", { sym: "j" }, " − ", { sym: "i" }], domain: [-REACH, REACH], text: (value) => fixed(value, 0) },
+    y: { label: "score", domain: [low - margin, high + margin], text: (value) => fixed(value, 1) },
+    series: [
+      { name: `query at ${REACH}`, points: before },
+      { name: `query at ${REACH + shift}`, kind: "points", points: after },
+    ],
+  };
 }
 
 /** A function that computes anew only if its key is new. */
@@ -170,7 +181,7 @@ function build({ signal, set, state }) {
   let result = null;
   let drawn = "";
 
-  const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }) });
+  const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }), now: () => state().order });
   const moves = orderMoves({ signal, order: () => state().order, onOrder: (order) => set({ order }) });
   const toNumber = (name) => (value) => set({ [name]: value });
   const controls = {
@@ -206,13 +217,14 @@ function build({ signal, set, state }) {
   const curves = chart({ panel: "offsets", title: "Score against offset", height: 210 });
   const noticed = bars({ panel: "gaps", title: "What the layer notices", formula: ["‖Attention(", sym("PX"), ") − ", sym("P"), " Attention(", sym("X"), ")‖"], heads: ["order", "gap"] });
   const pair = h("div", { class: "attn-pair" }, curves.element, noticed.element);
+  const numbers = theNumbers([curves], signal);
   const meter = meters();
   const reason = h("p", { class: "attn-note" });
   noticed.element.append(reason);
   read(() => "")(-1, -1);
 
   return {
-    elements: [tokens.element, moves.element, h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), flow, readout, pair, meter.element],
+    elements: [tokens.element, moves.element, h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), flow, readout, pair, numbers, meter.element],
     draw(now, { theme, width }) {
       const { n, positions, offset, shift, order, query } = now;
       const key = [positions, n, now.d, now.seed].join();
@@ -230,7 +242,7 @@ function build({ signal, set, state }) {
       const look = [key, now.mask, order, query, theme, width].join(" ");
       if (look !== drawn) drawLayer(now, { theme, width });
       drawn = look;
-      curves.update({ ...curvesOf(pair, now), width: width >= 640 ? Math.round(width * 0.56) : width, sentence });
+      curves.update({ x: pair.x, y: pair.y, series: pair.series, at: offset, width: width >= 640 ? Math.round(width * 0.56) : width, sentence });
       const change = shifted - score;
       meter.update({
         [`score of query ${REACH}, key ${REACH + offset}:`]: fixed(score, 3),
@@ -257,22 +269,6 @@ function build({ signal, set, state }) {
     panels.output.update({ ...shared, m: D_V, cols: columns.output, colIds: columns.output, values: O, limit: colorLimit(O), sentence: "Output of every query (row), coordinate by coordinate", formula: () => [sym("O"), " = ", sym("A"), sym("V")] });
     noticed.update({ rows: gaps.map((gap) => ({ ...gap, text: gapText(gap.value) })), most: Math.max(norm, ...gaps.map(({ value }) => value)) });
     setText(reason, reasonFor(positions, mask));
-  }
-
-  /** Both curves, on axes that hold them. */
-  function curvesOf({ before, after }, { offset, shift }) {
-    const scores = [...before, ...after].map(([, score]) => score);
-    const [low, high] = [Math.min(...scores), Math.max(...scores)];
-    const margin = Math.max(0.08 * (high - low), 0.5 - (high - low) / 2); // a flat curve gets an axis too
-    return {
-      x: { label: "offset j − i", domain: [-REACH, REACH], text: (value) => fixed(value, 0) },
-      y: { label: "score", domain: [low - margin, high + margin], text: (value) => fixed(value, 1) },
-      series: [
-        { name: `query at ${REACH}`, points: before },
-        { name: `query at ${REACH + shift}`, kind: "points", points: after },
-      ],
-      at: offset,
-    };
   }
 }
 
