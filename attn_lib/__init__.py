@@ -14,6 +14,7 @@ from attn_lib.attention import (
     self_attention,
     softmax,
 )
+from attn_lib.lookup import exact_scores, gaussian_scores, hard_weights
 from attn_lib.masks import (
     apply_mask,
     causal_mask,
@@ -46,6 +47,9 @@ __all__ = [
     "combine_masks",
     "cross_attention",
     "equivariance_gap",
+    "exact_scores",
+    "gaussian_scores",
+    "hard_weights",
     "padding_mask",
     "prefix_mask",
     "relative_bias",
