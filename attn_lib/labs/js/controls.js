@@ -1,5 +1,5 @@
 // Labelled native controls. Each returns { element, update(value, options) } and calls `onInput` with a clean value.
-import { h, setText, sym } from "./dom.js";
+import { h, setText, stillness, sym } from "./dom.js";
 import { significant } from "./numbers.js";
 
 /** Text under a control: a `hint` of what it does, or why it is off, in sight (`why`) or for its tooltip and screen readers alone (`off`). */
@@ -65,7 +65,62 @@ export function checkbox({ control, label, onInput, signal }) {
   const input = h("input", { type: "checkbox", "data-control": control });
   const element = h("div", { class: "attn-control" }, h("label", { class: "attn-check" }, input, h("span", {}, label)));
   input.addEventListener("change", () => onInput(input.checked), { signal });
-  return { element, update: (current) => (input.checked = current) };
+  return {
+    element,
+    update(current, shown = true) {
+      element.hidden = !shown;
+      input.checked = current;
+    },
+  };
+}
+
+const BEAT_MS = 1000;
+
+/** The steps of a computation: a slider, and buttons that go back, go on, or play to the end. */
+export function stepper({ control, label, onInput, signal }) {
+  const input = h("input", { type: "range", min: 0, step: 1, "data-control": control });
+  const value = h("output");
+  const button = (action, words) => h("button", { type: "button", class: "attn-text", "data-action": action }, words);
+  const [previous, play, next] = [button("previous", "Previous"), button("play", "Play"), button("next", "Next")];
+  const element = h("div", { class: "attn-control attn-stepper" }, h("label", {}, h("span", {}, label), input, value), h("div", { class: "attn-actions" }, previous, play, next));
+  let view = { current: 0, most: 0 };
+  let beat = 0;
+  let expected = 0; // the step that playing has asked for
+
+  function stop() {
+    clearTimeout(beat);
+    beat = 0;
+    name();
+  }
+  const name = () => setText(play, beat ? "Pause" : stillness() ? "To the end" : "Play");
+  const go = (step) => onInput((expected = Math.min(view.most, Math.max(0, step))));
+  function playOn() {
+    go(view.current === view.most ? 0 : view.current + 1);
+    beat = setTimeout(() => (view.current === view.most ? stop() : playOn()), BEAT_MS);
+    name();
+  }
+  const listen = (target, type, run) => target.addEventListener(type, run, { signal });
+  const by = (run) => () => (stop(), run());
+  listen(input, "input", by(() => go(Number(input.value))));
+  listen(previous, "click", by(() => go(view.current - 1)));
+  listen(next, "click", by(() => go(view.current + 1)));
+  listen(play, "click", () => (beat ? stop() : stillness() ? go(view.most) : playOn()));
+  signal.addEventListener("abort", stop);
+
+  return {
+    element,
+    update(current, most) {
+      view = { current, most };
+      if (beat && (current !== expected || current === most)) stop(); // moved by something else, or at the end
+      if (Number(input.max) !== most) input.max = most;
+      if (input.value !== String(current)) input.value = current;
+      setText(value, `${current} of ${most}`);
+      input.setAttribute("aria-valuetext", `${current} of ${most}`);
+      previous.setAttribute("aria-disabled", current === 0); // not disabled: that would lose the focus
+      next.setAttribute("aria-disabled", current === most);
+      name();
+    },
+  };
 }
 
 /** A seed: a number, and a button that takes the next one. */

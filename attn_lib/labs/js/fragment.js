@@ -14,6 +14,6 @@ export function parseFragment(hash) {
 export function formatFragment(name, state, initial) {
   const fields = Object.keys(state)
     .filter((key) => String(state[key]) !== String(initial[key]))
-    .map((key) => `${key}=${encodeURIComponent(state[key]).replaceAll("%2C", ",")}`);
+    .map((key) => `${key}=${encodeURIComponent(state[key] ?? "").replaceAll("%2C", ",")}`);
   return `#${encodeURIComponent(name)}${fields.length ? `?${fields.join("&")}` : ""}`;
 }

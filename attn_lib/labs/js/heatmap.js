@@ -7,6 +7,11 @@ import { fixed, inCell } from "./numbers.js";
 /** Rows or columns; more leave no room for a number. */
 export const DIGITS_UP_TO = 12;
 
+const DIGITS_FROM_PX = 20; // a smaller cell neither
+const DIGITS_MEASURED_PX = 13.2; // digits of this size are as wide as textWidth says, which measures bold ones
+const FORBIDDEN = -1; // in place of a colour step
+const LATER = -2;
+
 const TRAVEL_UP_TO = 16; // larger maps cross-fade instead
 const TRAVEL_MS = 550;
 const SETTLE_MS = 300; // the cells' own text, for screen readers and for copying, follows when a slider rests
@@ -23,22 +28,48 @@ const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0
 /**
  * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else stacked.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], panels: string[][]}} content  the labels of the rows, and of each panel's columns
+ * @param {{width: number, rows: string[], panels: string[][], digits?: boolean}} content  the labels of the rows, and of each
+ *   panel's columns; without digits, cells may be smaller
  * @returns {number} the size of a cell in px
  */
-export function fit(flow, { width, rows, panels }) {
+export function fit(flow, { width, rows, panels, digits = true }) {
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const most = Math.max(...panels.map((columns) => columns.length));
-  const least = Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
+  const least = !digits || Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
   const together = (cell) => panels.reduce((sum, columns) => sum + Math.max(columns.length * cell, LEAST_PANEL_PX), label + (panels.length - 1) * GAP_PX);
   const beside = together(least) <= width;
   let cell = CELL.most;
   while (cell > least && (beside ? together(cell) : label + most * cell) > width) cell--;
-  const heading = Math.max(...panels.map((columns) => textWidth(columns)));
   flow.classList.toggle("attn-beside", beside);
+  measure(flow, cell, label, Math.max(...panels.map((columns) => textWidth(columns))));
+  return cell;
+}
+
+function measure(flow, cell, label, heading) {
   setStyle(flow, "--cell", `${cell}px`);
   setStyle(flow, "--label", `${label}px`);
   setStyle(flow, "--heading", `${heading > cell - 2 ? Math.max(LEAST_HEADING_PX, Math.ceil(heading)) : LEAST_HEADING_PX}px`);
+}
+
+/**
+ * Fit many heatmaps with the same rows and columns into few lines of a flow, the first of each line with the row labels:
+ * with digits where that takes no more than `lines` lines, else as small as need be.
+ * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
+ * @param {{width: number, rows: string[], cols: string[], titles: string[], lines: number}} content  with what stands above each
+ * @returns {number} the size of a cell in px
+ */
+export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
+  const panels = [...flow.children];
+  const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
+  const title = Math.ceil(textWidth(titles));
+  const abreast = (cell) => Math.max(1, Math.floor((width - label + GAP_PX) / (Math.max(cols.length * cell, title) + GAP_PX)));
+  const needed = (cell) => Math.ceil(panels.length / abreast(cell));
+  const small = needed(CELL.least) > lines;
+  const fewest = needed(small ? CELL.leastWithoutDigits : CELL.least);
+  let cell = small ? DIGITS_FROM_PX - 1 : CELL.most;
+  while (cell > CELL.leastWithoutDigits && needed(cell) > fewest) cell--;
+  panels.forEach((panel, at) => panel.classList.toggle("attn-follower", at % abreast(cell) > 0));
+  measure(flow, cell, label, textWidth(cols));
   return cell;
 }
 
@@ -49,19 +80,22 @@ export function fit(flow, { width, rows, panels }) {
  * @param {string} options.title  the words above it
  * @param {string} options.unit  what a column is: "key", "coordinate"
  * @param {string} [options.rowUnit]  what a row is
+ * @param {string} [options.corner]  the unit, short enough for the corner of the table
+ * @param {object} [options.attributes]  more attributes of the table
  * @param {number} [options.digits]  decimals in a cell
  * @param {(row: number, col: number) => void} [options.onCell]  a cell came under pointer or focus; (-1, -1) when it left
  * @param {(row: number) => void} [options.onRow]  a row was chosen
  * @param {AbortSignal} options.signal
  */
-export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
+export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", corner = unit, attributes = {}, digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
   const frame = h("div", { class: "attn-frame" });
+  const overlay = h("div", { class: "attn-overlay" });
   const caption = h("caption", { class: "attn-sr" });
   const head = h("thead");
   const body = h("tbody");
-  const table = h("table", { "data-panel": panel }, caption, head, body);
+  const table = h("table", { "data-panel": panel, ...attributes }, caption, head, body);
   const low = h("span");
   const high = h("span");
   const ramp = h("b");
@@ -80,12 +114,13 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", d
   let steps = null; // per cell: its colour step, or -1 where forbidden
   let settling = 0;
   let motion = 0; // the running animation frame
+  let laid = ""; // what the overlay shows
   let place = null; // where each row and column is drawn now: ids to fractional positions
 
   function build({ n, m }) {
-    const axes = h("span", { class: "attn-axes" }, h("span", {}, `${unit} →`), h("span", {}, `${rowUnit} ↓`));
-    const corner = h("td", { class: "attn-corner" }, axes, canvas, frame);
-    head.replaceChildren(h("tr", {}, corner, Array.from({ length: m }, () => h("th", { scope: "col" }, h("span")))));
+    const axes = h("span", { class: "attn-axes" }, h("span", {}, `${corner} →`), h("span", {}, `${rowUnit} ↓`));
+    const origin = h("td", { class: "attn-corner" }, axes, canvas, overlay, frame);
+    head.replaceChildren(h("tr", {}, origin, Array.from({ length: m }, () => h("th", { scope: "col" }, h("span")))));
     cells = [];
     body.replaceChildren(
       ...Array.from({ length: n }, (_, row) => {
@@ -113,19 +148,40 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", d
     });
   }
 
-  const withDigits = () => Math.max(view.n, view.m) <= DIGITS_UP_TO;
+  const few = () => Math.max(view.n, view.m) <= DIGITS_UP_TO;
+  const withDigits = () => few() && !view.plain && view.cell >= DIGITS_FROM_PX;
   const text = (at) => (steps[at] < 0 ? "" : inCell(view.values[at], digits));
 
-  function fill({ values, limit, forbidden }) {
+  const kinds = { [FORBIDDEN]: "attn-forbidden", [LATER]: "attn-later" };
+
+  function fill({ values, limit, forbidden, later }) {
     for (let at = 0; at < cells.length; at++) {
       const value = values[at];
-      const step = forbidden?.[at] ? -1 : colorStep(kind, value, limit);
-      if (step < 0 !== steps[at] < 0) cells[at].className = step < 0 ? "attn-forbidden" : "";
+      const step = forbidden?.[at] ? FORBIDDEN : later?.[at] ? LATER : colorStep(kind, value, limit);
+      if (step !== steps[at] && (step < 0 || steps[at] < 0)) cells[at].className = kinds[step] ?? "";
       steps[at] = step;
       if (value !== shown[at]) cells[at].setAttribute("data-value", (shown[at] = value));
     }
     clearTimeout(settling);
     if (withDigits()) settling = setTimeout(() => cells.forEach((td, at) => setText(td, text(at))), SETTLE_MS);
+    else if (cells[0]?.textContent) cells.forEach((td) => setText(td, ""));
+  }
+
+  /** Part blocks of cells by wider gaps, frame some, and write a word over others. */
+  function lay({ n, m, cuts = {}, boxes = [] }) {
+    const parts = [
+      ...(cuts.rows ?? []).map((row) => ({ kind: "cut", row, col: 0, rows: 0, cols: m })),
+      ...(cuts.cols ?? []).map((col) => ({ kind: "cut", row: 0, col, rows: n, cols: 0 })),
+      ...boxes,
+    ];
+    const said = JSON.stringify(parts);
+    if (said === laid) return;
+    laid = said;
+    overlay.replaceChildren(
+      ...parts.map(({ kind, row, col, rows, cols, word }) =>
+        h("div", { class: `attn-${kind}`, style: `--row:${row};--col:${col};--high:${rows};--wide:${cols}` }, word),
+      ),
+    );
   }
 
   /** Draw every cell where its row and column are now, on a canvas as fine as the screen. */
@@ -141,18 +197,19 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", d
     const xs = colIds.map((id) => Math.round(place.cols.get(id) * px));
     const ys = rowIds.map((id) => Math.round(place.rows.get(id) * px));
     for (let at = 0; at < steps.length; at++) {
-      if (steps[at] < 0) continue; // forbidden: the hatching of the cell shows
+      if (steps[at] < 0) continue; // the cell's own hatching or shade shows
       pen.fillStyle = css[steps[at]];
       pen.fillRect(xs[at % m], ys[(at / m) | 0], px - gap, px - gap);
     }
     if (withDigits()) {
-      pen.font = `${Math.min(11.2, cell * 0.41) * dense}px ${FONT}`;
+      const texts = Array.from(steps, (_, at) => text(at));
+      pen.font = `${Math.min(11.2, cell * 0.41, ((cell - 2) / textWidth(texts)) * DIGITS_MEASURED_PX) * dense}px ${FONT}`;
       pen.textAlign = "center";
       pen.textBaseline = "middle";
       for (const black of [true, false]) {
         pen.fillStyle = black ? "#000" : "#fff";
         for (let at = 0; at < steps.length; at++)
-          if (steps[at] >= 0 && dark[steps[at]] === black) pen.fillText(text(at), xs[at % m] + (px - gap) / 2, ys[(at / m) | 0] + px * 0.52);
+          if (steps[at] >= 0 && dark[steps[at]] === black) pen.fillText(texts[at], xs[at % m] + (px - gap) / 2, ys[(at / m) | 0] + px * 0.52);
       }
     }
   }
@@ -201,8 +258,8 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", d
     motion = 0;
     place = settled(view);
     element.classList.remove("attn-moving");
-    canvas.classList.toggle("attn-pixels", !withDigits());
-    if (withDigits()) paint();
+    canvas.classList.toggle("attn-pixels", !few());
+    if (few()) paint();
     else paintPixels();
   }
 
@@ -246,7 +303,9 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", d
      * Show `values` (n×m). `rowIds` and `colIds` name what each row and column stands for: when their order
      * changes, the cells travel.
      * @param {{values: Float64Array, n: number, m: number, rows: string[], cols: string[], rowIds: any[], colIds: any[],
-     *          current: number, limit?: number, theme: "light"|"dark", cell: number, formula: () => Node[], formulaKey?: any, forbidden?: boolean[], sentence: string}} next
+     *          current: number, limit?: number, theme: "light"|"dark", cell: number, formula: () => Node[], formulaKey?: any, forbidden?: boolean[], later?: boolean[], plain?: boolean, sentence: string,
+     *          cuts?: {rows?: number[], cols?: number[]}, boxes?: {kind: "box"|"word", row: number, col: number, rows: number, cols: number, word?: string}[]}} next
+     *   a `plain` map has no digits; cells that are `later` are not shown yet; `cuts` part blocks above a row or left of a column
      */
     update(next) {
       const previous = view;
@@ -255,6 +314,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", d
       if (resized) build(next);
       relabel(next);
       fill(next);
+      lay(next);
       element.classList.toggle("attn-turned", textWidth(next.cols) > next.cell - 2);
       frame.hidden = next.current < 0;
       setStyle(frame, "--row", next.current);

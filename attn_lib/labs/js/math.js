@@ -53,6 +53,34 @@ export function attentionWeights(S, n, m, temperature = 1) {
 /** Query i may look at keys j ≤ i + offset. */
 export const causalMask = (offset = 0) => (i, j) => j <= i + offset;
 
+/** One row of scores and the values of its keys (m×d), read at once: their largest score, Σ e^{s−max} and Σ e^{s−max} v. */
+export function softmaxState(scores, V, d) {
+  const maximum = Math.max(-Infinity, ...scores);
+  const accumulator = new Float64Array(d);
+  let normaliser = 0;
+  scores.forEach((score, j) => {
+    const e = Math.exp(score - finite(maximum));
+    normaliser += e;
+    for (let r = 0; r < d; r++) accumulator[r] += e * V[j * d + r];
+  });
+  return { maximum, normaliser, accumulator };
+}
+
+const finite = (maximum) => (maximum === -Infinity ? 0 : maximum);
+
+/** By what the sums of a state are multiplied when the maximum becomes `maximum`. */
+export const rescaling = (state, maximum) => Math.exp(state.maximum - finite(maximum));
+
+/** Two states of one row over different keys, as if they had been read together. */
+export function mergeStates(a, b) {
+  const maximum = Math.max(a.maximum, b.maximum);
+  const [fa, fb] = [rescaling(a, maximum), rescaling(b, maximum)];
+  return { maximum, normaliser: fa * a.normaliser + fb * b.normaliser, accumulator: a.accumulator.map((value, r) => fa * value + fb * b.accumulator[r]) };
+}
+
+/** What a state says of the keys read so far; zero where none was allowed. */
+export const outputOf = ({ normaliser, accumulator }) => accumulator.map((value) => value / (normaliser || 1));
+
 /** Entropy in bits of the `m` weights of `A` from `at`. */
 export function entropyBits(A, at, m) {
   let bits = 0;

@@ -17,6 +17,13 @@ export function inCell(value, digits) {
   return Number(text.replace("−", "-")) === 0 ? "0" : text.replace("0.", ".");
 }
 
+/** A rounding error, or nothing: 3·10⁻¹⁶. */
+export function tiny(value) {
+  if (value === 0 || value >= 0.001) return fixed(value, value === 0 ? 0 : 3);
+  const [digit, power] = value.toExponential(0).split("e");
+  return `${digit}·10${power.replace("-", "⁻").replace(/\d/g, (at) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[at])}`;
+}
+
 /** Three significant figures: 0.5, 12.6. */
 export const significant = (value) => minus(String(Number(value.toPrecision(3))));
 

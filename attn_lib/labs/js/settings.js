@@ -33,6 +33,16 @@ export const choice = (names) => ({
   },
 });
 
+/** One of some whole numbers; where it is none of them, `otherwise`. Nothing (null) may be one of them: an empty field in a link. */
+export const oneOf = (numbers, otherwise) => ({
+  clean: (value) => (numbers.includes(value) ? value : otherwise),
+  read(text) {
+    const value = text.trim() === "" ? null : Number(text);
+    if (!numbers.includes(value)) throw new Error(`expected one of ${numbers.filter((number) => number !== null).join(", ")}`);
+    return value;
+  },
+});
+
 /** 0 … n−1 in order. */
 export const inOrder = (n) => Array.from({ length: n }, (_, i) => i);
 

@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 import { labs } from "./labs.js";
 
-const literal = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : Array.isArray(value) ? `[${value.join(", ")}]` : JSON.stringify(value));
+const literal = (value) => (value === null ? "None" : typeof value === "boolean" ? (value ? "True" : "False") : Array.isArray(value) ? `[${value.join(", ")}]` : JSON.stringify(value));
 
 /** The Python call that makes a lab in this state. */
 function call(kind, state, initial) {
