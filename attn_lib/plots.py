@@ -19,6 +19,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from attn_lib.attention import AttentionResult
+from attn_lib.heads import MultiHeadResult, merge_heads
 from attn_lib.lookup import convex_hull
 
 _STOPS = json.loads((Path(__file__).parent / "labs" / "colors.json").read_text())["light"]
@@ -228,11 +229,30 @@ def attention_figure(
 
 def _frame_row(ax: Axes, row: int, columns: int) -> None:
     """Frame one query's row."""
+    _frame(ax, slice(row, row + 1), slice(0, columns))
+
+
+def _frame(ax: Axes, rows: slice, cols: slice, *, width: float = 1.6) -> None:
+    """Frame a block of cells."""
+    size = cols.stop - cols.start, rows.stop - rows.start
     ax.add_patch(
         mpl.patches.Rectangle(
-            (-0.5, row - 0.5), columns, 1, fill=False, edgecolor=ACCENT, linewidth=1.6, zorder=3
+            (cols.start - 0.5, rows.start - 0.5),
+            *size,
+            fill=False,
+            edgecolor=ACCENT,
+            linewidth=width,
+            zorder=4,
         )
     )
+
+
+def _cut(ax: Axes, *, rows: Sequence[int] = (), cols: Sequence[int] = ()) -> None:
+    """Part blocks of cells by a wider gap, above the given rows and left of the given columns."""
+    for row in rows:
+        ax.axhline(row - 0.5, color="white", linewidth=3, zorder=3)
+    for col in cols:
+        ax.axvline(col - 0.5, color="white", linewidth=3, zorder=3)
 
 
 # Scores and their scale -----------------------------------------------------------
@@ -646,3 +666,183 @@ def _gap_bars(ax: Axes, gaps: dict[str, float]) -> None:
     ax.invert_yaxis()
     ax.spines[["bottom"]].set_visible(False)
     ax.tick_params(length=0)
+
+
+# Many heads, and tiles ------------------------------------------------------------
+
+
+def _name_axes(ax: Axes) -> None:
+    """Say in the corner of a heatmap what columns and rows are, as the labs do."""
+    ax.annotate(
+        "key →\nquery ↓",
+        (0, 1),
+        (-4, 3),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        color=MUTED,
+        fontsize=6.5,
+    )
+
+
+def heads_figure(
+    result: MultiHeadResult,
+    W_O: np.ndarray,
+    *,
+    tokens: Sequence[str],
+    head: int | None = None,
+    query: int | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Figure:
+    """Draw the weights of every head and their mean; below, how ``W_O`` joins what they read.
+
+    Parameters
+    ----------
+    result : MultiHeadResult
+        Of one sequence, without leading axes.
+    W_O : ndarray, shape (h · d_v, d)
+    tokens : sequence of str
+        The n tokens.
+    head, query : int, optional
+        A head and a row to frame.
+    outputs : sequence of str, optional
+        Names of the d columns of the output.
+
+    Returns
+    -------
+    Figure
+    """
+    h, n = result.weights.shape[:2]
+    per_line = min(h + 1, 5 if h != 6 else 4)
+    lines = -(-(h + 1) // per_line)
+    tall = 6.4 * n / max(per_line * n + 2, W_O.shape[1])  # inches of a heatmap's rows
+    with style():
+        fig = Figure(figsize=(7.2, lines * (min(tall, 1.7) + 0.55) + 2.9), layout="constrained")
+        above, below = fig.subfigures(2, 1, height_ratios=[lines * (min(tall, 1.7) + 0.55), 2.9])
+        axes = above.subplots(lines, per_line, squeeze=False).ravel()
+        for r, ax in enumerate(axes):
+            ax.axis("off" if r > h else "on")
+            if r <= h:
+                _one_head(ax, result.weights, r, tokens=tokens, head=head, query=query)
+        _name_axes(axes[0])
+        _joined_heads(below, result, W_O, tokens=tokens, head=head, query=query, outputs=outputs)
+    return fig
+
+
+def _one_head(ax: Axes, weights: np.ndarray, r: int, *, tokens, head, query) -> None:
+    """Draw the weights of head r; after the last head, the mean over all."""
+    h, n = weights.shape[:2]
+    title = f"Head {r + 1}" if r < h else "Mean"
+    M = weights[r] if r < h else weights.mean(axis=0)
+    heatmap(ax, M, rows=tokens, cols=tokens, numbers=h < 12 and n <= 6)
+    ax.set_title(title, color=ACCENT if r == head else INK)
+    if query is not None:
+        _frame_row(ax, query, n)
+
+
+def _joined_heads(fig, result: MultiHeadResult, W_O, *, tokens, head, query, outputs) -> None:
+    """Draw the heads side by side, times ``W_O``, and the output; one head's blocks framed."""
+    joined = merge_heads(result.mixed)
+    (n, width), (_, d), d_v = joined.shape, W_O.shape, result.mixed.shape[-1]
+    places = [str(c + 1) for c in range(width)]
+    axes = fig.subplots(1, 3, width_ratios=[width, d, d])
+    sizes = f"${n} \\times {width}$", f"${width} \\times {d}$", f"${n} \\times {d}$"
+    drawn = (
+        (joined, f"$[O_1 \\,\\ldots\\, O_{{{width // d_v}}}]$", tokens, places),
+        (W_O, "$\\times\\ W_O$", places, outputs),
+        (result.output, "$=\\ O$", tokens, outputs),
+    )
+    for ax, (M, title, rows, cols), size in zip(axes, drawn, sizes, strict=True):
+        heatmap(ax, M, rows=rows, cols=cols, kind="scores", numbers=False, title=f"{title}, {size}")
+        ax.set_anchor("N")
+        ax.tick_params(labelsize=7)
+    cuts = range(d_v, width, d_v)
+    _cut(axes[0], cols=cuts)
+    _cut(axes[1], rows=cuts)
+    if head is not None:
+        block = slice(head * d_v, (head + 1) * d_v)
+        _frame(axes[0], slice(0, n), block)
+        _frame(axes[1], block, slice(0, d))
+    if query is not None:
+        _frame_row(axes[2], query, d)
+
+
+def tiling_figure(
+    S: np.ndarray,
+    tiles: Sequence[tuple[slice, slice]],
+    *,
+    step: int,
+    tile: tuple[int, int],
+    query: int,
+    ledger: np.ndarray,
+) -> Figure:
+    """Draw scores read tile by tile, and what is kept of them for one query.
+
+    Parameters
+    ----------
+    S : ndarray, shape (n, m)
+        The scores, −∞ where forbidden.
+    tiles : sequence of (queries, keys)
+        The tiles in the order in which they are read; the others are never computed.
+    step : int
+        How many have been read.
+    tile : (int, int)
+        How many queries and keys a tile holds.
+    query : int
+        The query whose numbers are shown.
+    ledger : ndarray, shape (6, 2 + d_v)
+        Running maximum, normaliser and accumulator: before; rescaled, with the factor in the
+        first column; added by the present tile; after it; then the output so far and the exact
+        one. NaN is left blank.
+
+    Returns
+    -------
+    Figure
+    """
+    n, m = S.shape
+    read = np.zeros(S.shape, bool)
+    for queries, keys in tiles[:step]:
+        read[queries, keys] = True
+    with style():
+        fig = Figure(figsize=(7.2, 3.5))
+        left, right = fig.subplots(1, 2, width_ratios=[1, 1.05])
+        shown = np.where(read | np.isneginf(S), S, np.nan)
+        heatmap(left, shown, kind="scores", title="Scores", limit=score_limit(S))
+        left.set_facecolor("#edeff2")  # still to come
+        _cut(left, rows=range(tile[0], n, tile[0]), cols=range(tile[1], m, tile[1]))
+        if step:
+            _frame(left, *tiles[step - 1], width=2.4)
+        _name_axes(left)
+        left.tick_params(axis="x", labelrotation=0)
+        left.get_yticklabels()[query].set(color=ACCENT, fontweight="bold")
+        _ledger(right, ledger, query=query)
+    return fig
+
+
+def _ledger(ax: Axes, ledger: np.ndarray, *, query: int) -> None:
+    """Write the running numbers of one query as a table."""
+    d_v = ledger.shape[1] - 2
+    rows = [
+        "before",
+        r"$\times\, e^{m - m^{\prime}}$",
+        "+ this tile",
+        "= after",
+        r"$a/\ell$",
+        "exact",
+    ]
+    heads = ["$m$", r"$\ell$", *(f"$a_{r + 1}$" for r in range(d_v))]
+    ax.set(xlim=(-2.4, len(heads) - 0.4), ylim=(7.6, -0.8), title=f"What query {query + 1} keeps")
+    ax.axis("off")
+    for c, name in enumerate(heads):
+        ax.text(c + 0.45, 0, name, ha="right", color=MUTED, fontsize=10)
+    for r, name in enumerate(rows):
+        y = r + 1 + (0.25 if r > 3 else 0)
+        ax.text(-2.3, y, name, color=INK if r in (3, 4) else MUTED, fontsize=11 if r == 1 else 9)
+        for c, value in enumerate(ledger[r]):
+            if not np.isnan(value):
+                text = "−∞" if np.isneginf(value) else f"{value:.2f}".replace("-", "−")
+                weight = "bold" if r == 3 else "normal"
+                ax.text(c + 0.45, y, text, ha="right", fontweight=weight)
+    ax.axhline(3.38, color=LINE, linewidth=0.8)
+    ax.axhline(4.6, color=LINE, linewidth=0.8)

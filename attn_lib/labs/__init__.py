@@ -6,9 +6,20 @@ same numbers; ``js/`` holds its source, ``static/`` what is bundled from it.
 
 from attn_lib.labs.attention_lab import AttentionLab
 from attn_lib.labs.base import overview
+from attn_lib.labs.heads_lab import HeadsLab
 from attn_lib.labs.lookup_lab import LookupLab
 from attn_lib.labs.mask_lab import MaskLab
 from attn_lib.labs.position_lab import PositionLab
 from attn_lib.labs.score_scale_lab import ScoreScaleLab
+from attn_lib.labs.tiling_lab import TilingLab
 
-__all__ = ["AttentionLab", "LookupLab", "MaskLab", "PositionLab", "ScoreScaleLab", "overview"]
+__all__ = [
+    "AttentionLab",
+    "HeadsLab",
+    "LookupLab",
+    "MaskLab",
+    "PositionLab",
+    "ScoreScaleLab",
+    "TilingLab",
+    "overview",
+]
