@@ -753,7 +753,7 @@ def evaluate(logits: Callable[[Batch], np.ndarray], batches: Sequence[Batch]) ->
         loss += counted * float(cross_entropy(found, batch.targets, batch.counted))
         right += float(((found.argmax(axis=-1) == batch.targets) * batch.counted).sum())
         total += counted
-    return Score(loss / total, right / total)
+    return Score(float(loss / total), float(right / total))
 
 
 def score(

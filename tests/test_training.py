@@ -355,7 +355,7 @@ class TestStoredModels:
         )
         scores = head_scores(stored.final, stored.recipe.config, batches)
         assert scores.previous[0, 0] > 0.9 and scores.induction[1, 0] > 0.98
-        assert scores.previous_everywhere[0, 0] < 0.8  # why it is taken over the first copy
+        assert scores.previous_everywhere[0, 0] < 0.85  # why it is taken over the first copy
         assert scores.previous[1, 0] < 0.5 and scores.induction[0, 0] < 0.5
 
     def test_each_layer_of_it_is_needed(self):
