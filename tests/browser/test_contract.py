@@ -302,7 +302,7 @@ def test_page_and_python_say_the_same_sentence(open_page, saved, subtests):
         with subtests.test(state=state):
             lab.follow("#first-look?" + urlencode(state).replace("False", "false"))
             sentence = lab.figure.locator("[aria-live=polite]")
-            expect(sentence).to_have_text(AttentionLab(**state).describe())
+            expect(sentence).to_have_text(AttentionLab(**state).describe(), timeout=60_000)
 
 
 def test_the_sentence_is_spoken_once_when_a_slider_rests(open_page, saved):

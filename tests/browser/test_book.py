@@ -1,0 +1,223 @@
+"""The built book as a reader opens it: from disk, offline, in either theme, on either screen."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from browser.driver import LabDriver
+
+from attn_lib.labs import AttentionLab
+
+SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+_SETTLED = """async () => {
+  await window.MathJax?.startup?.promise;
+  for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+}"""
+
+
+@pytest.fixture
+def pages(built_book) -> list[str]:
+    """Return every page of the book, as addresses within it."""
+    found = [path.relative_to(built_book) for path in built_book.rglob("*.html")]
+    return sorted(str(path) for path in found if "_static" not in path.parts)
+
+
+@pytest.fixture
+def open_book(open_page, built_book):
+    """Return a function that opens a page of the book and waits until all of it is there."""
+
+    def open_(page="book/index.html", fragment="", **options):
+        opened = open_page(
+            (built_book / page).as_uri() + fragment, inside=built_book, wait=False, **options
+        )
+        if options.get("java_script_enabled", True):
+            opened.evaluate(_SETTLED)
+        return opened
+
+    return open_
+
+
+def labs_of(page) -> list[LabDriver]:
+    ids = page.evaluate("[...document.querySelectorAll('figure.attn-lab')].map(f => f.id)")
+    return [LabDriver(page, f'figure[id="{name}"]') for name in ids]
+
+
+def with_labs(built_book, pages) -> list[str]:
+    return [page for page in pages if 'figure class="attn-lab' in (built_book / page).read_text()]
+
+
+# All pages ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_quiet_whole_and_accessible(open_book, pages, axe, theme, screen, subtests):
+    """Also with everything unfolded. Console and requests are watched by `open_page`."""
+    for page in pages:
+        with subtests.test(page=page):
+            opened = open_book(page, viewport=SCREENS[screen], color_scheme=theme)
+            assert (
+                opened.evaluate(
+                    "[...document.querySelectorAll('figure.attn-lab:not([data-ready=true])')].length"
+                )
+                == 0
+            )
+            assert opened.evaluate("document.querySelectorAll('mjx-merror').length") == 0
+            opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            opened.evaluate(_SETTLED)
+            assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+            assert axe(opened) == []
+
+
+def test_formulas_are_typeset_offline(open_book, pages):
+    raw = """[...document.querySelectorAll("main p, main li")]
+      .filter((p) => /\\\\\\(|\\\\\\[/.test(p.innerText)).map((p) => p.innerText)"""
+    typeset = 0
+    for page in pages:
+        opened = open_book(page)
+        typeset += opened.locator("mjx-container").count()
+        assert opened.evaluate(raw) == []
+    assert typeset > 20
+
+
+def test_the_folders_own_page_leads_to_the_book(open_page, built_book):
+    page = open_page(built_book / "index.html", inside=built_book)  # waits for a lab
+    assert page.url == (built_book / "book/index.html").as_uri()
+
+
+# Drawers and dialogs ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("button", "opened"),
+    [
+        (".primary-toggle:visible", ".bd-sidebar-primary, dialog#pst-primary-sidebar-modal"),
+        (".secondary-toggle:visible", ".bd-sidebar-secondary, dialog#pst-secondary-sidebar-modal"),
+        (".search-button:visible", "dialog#pst-search-dialog, .search-button__wrapper.show"),
+    ],
+)
+def test_what_a_phone_opens_is_accessible_too(open_book, axe, theme, button, opened):
+    page = open_book("book/qkv.html", viewport=SCREENS["phone"], color_scheme=theme)
+    page.locator(button).first.click()
+    page.locator(opened).locator("visible=true").first.wait_for()
+    page.wait_for_timeout(400)  # the drawer slides
+    assert axe(page) == []
+
+
+# Labs in pages -----------------------------------------------------------------------
+
+
+def test_every_lab_of_the_book_shows_the_numbers_of_its_python(open_book, built_book, pages):
+    seen = 0
+    for name in with_labs(built_book, pages):
+        page = open_book(name)
+        for lab in labs_of(page):
+            if lab.figure.get_attribute("data-lab") != "AttentionLab":
+                continue
+            data = json.loads(lab.figure.locator("script.attn-state").text_content())
+            n = next(scene.get("n", 8) for scene in data["scenes"] if scene["name"] == "random")
+            state = {key: data[key] for key in AttentionLab.settings}
+            python, shown = AttentionLab(n=n, **state), lab.shown()
+            for panel in ("scores", "weights", "output"):
+                np.testing.assert_allclose(
+                    getattr(shown, panel).values, getattr(python, panel), atol=1e-6
+                )
+            assert shown.spoken == python.describe()
+            seen += 1
+    assert seen >= 2
+
+
+def test_a_reader_moves_a_lab_of_the_chapter(open_book):
+    page = open_book("book/qkv.html")
+    lab = labs_of(page)[0]
+    lab.control("scene").select_option("random")
+    lab.control("d_k").fill("3")
+    lab.control("temperature").fill("0.5")
+    lab.drag(0, 3)
+    python = AttentionLab(
+        scene="random", d_k=3, temperature=3.16, order=[1, 2, 3, 0, 4, 5, 6, 7],
+        mask=lab.shown().controls["mask"]["value"],
+    )  # fmt: skip
+    np.testing.assert_allclose(lab.shown().weights.values, python.weights, atol=1e-6)
+
+
+def test_a_link_opens_the_chapter_at_its_lab(open_book):
+    name = labs_of(open_book("book/qkv.html"))[-1].figure.get_attribute("id")
+    page = open_book("book/qkv.html", f"#{name}?temperature=7")
+    lab = LabDriver(page, f"#{name}")
+    shown = float(lab.control("temperature").input_value())
+    assert abs(shown - np.log10(7)) < 0.02
+    page.wait_for_function(
+        "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < innerHeight / 2",
+        arg=name,
+    )
+
+
+def test_the_books_theme_button_recolours_its_labs(open_book):
+    page = open_book("book/index.html", color_scheme="light")
+    seen = set()
+    for _ in range(3):  # auto, light, dark in some order
+        page.locator(".theme-switch-button:visible").first.click()
+        page.evaluate(_SETTLED)
+        theme = page.evaluate("document.documentElement.dataset.theme")
+        assert page.evaluate("document.querySelector('.attn-live').dataset.theme") == theme
+        seen.add(theme)
+    assert seen == {"light", "dark"}
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_labs_come_alive_without_a_jump(open_book, built_book, pages, screen):
+    init = """window.shifts = [];
+      new PerformanceObserver((list) => shifts.push(...list.getEntries().map((entry) => ({
+        value: entry.value,
+        of: entry.sources.map(({node}) => (node?.closest?.(".attn-lab") ? "lab" : node?.nodeName)),
+      })))).observe({type: "layout-shift", buffered: true});"""
+    for name in with_labs(built_book, pages):
+        page = open_book(name, viewport=SCREENS[screen], init=init)
+        page.wait_for_timeout(300)
+        total = page.evaluate("shifts.reduce((sum, {value}) => sum + value, 0)")
+        assert total < 0.1, (name, page.evaluate("shifts"))
+
+
+# Without a script, and on paper ---------------------------------------------------------
+
+
+def test_without_a_script_the_pictures_stand(open_book, built_book, pages):
+    for name in with_labs(built_book, pages):
+        page = open_book(name, java_script_enabled=False)
+        figures = page.locator("figure.attn-lab")
+        for k in range(figures.count()):
+            picture = figures.nth(k).locator("img.attn-static")
+            assert picture.is_visible() and len(picture.get_attribute("alt")) > 60
+            box = picture.bounding_box()
+            assert box["width"] > 300 and box["height"] > 100
+            assert picture.evaluate("(img) => img.naturalWidth") > 600
+            dead = figures.nth(k).locator("input, select, button, canvas")
+            assert dead.count() == 0
+
+
+def test_on_paper_the_pictures_stand_and_everything_is_unfolded(open_book):
+    page = open_book("book/qkv.html")
+    page.emulate_media(media="print")
+    for lab in labs_of(page):
+        assert lab.figure.locator("img.attn-static").is_visible()
+        assert not lab.figure.locator(".attn-live").is_visible()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    assert page.locator("details:not([open])").count() > 0
+    assert labs_of(page)[0].figure.locator(".attn-live").is_visible()
+
+
+def test_the_notebook_of_a_chapter_can_be_saved_from_disk(open_book, tmp_path):
+    page = open_book("book/qkv.html", accept_downloads=True)
+    with page.expect_download() as download:
+        page.locator("a[href^='data:application/x-ipynb+json']").first.click()
+    notebook = json.loads(download.value.path().read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4
+    assert any("attn_lib" in "".join(cell["source"]) for cell in notebook["cells"])
