@@ -322,6 +322,7 @@ def curves(
     scale: str = "linear",
     limits: tuple[float, float] | None = None,
     title: str | None = None,
+    apart: float = 0.13,
 ) -> None:
     """Draw lines over a logarithmic axis, each named at its end.
 
@@ -330,7 +331,8 @@ def curves(
     ax : Axes
     x : ndarray, shape (k,)
     lines : sequence of dict
-        Each with ``y`` of shape (k,), and as wished ``label`` and matplotlib's options.
+        Each with ``y`` of shape (k,), and as wished ``label``, ``dot`` (False for no dot at
+        the marked x) and matplotlib's options.
     at : float, optional
         An x to mark, with a dot on each line.
     scale : {"linear", "log"}, default "linear"
@@ -338,16 +340,18 @@ def curves(
     limits : tuple of float, optional
         Of the other axis.
     title : str, optional
+    apart : float, default 0.13
+        How far names keep from each other, as a part of the height.
     """
     ax.set_xscale("log", base=2)
     ax.margins(x=0)
     named = []
     for line in lines:
-        y, label, options = line["y"], line.get("label"), _without(line, "y", "label")
+        y, label, options = line["y"], line.get("label"), _without(line, "y", "label", "dot")
         (drawn,) = ax.plot(x, y, **options)
         if label:
             named.append((y[-1], label, drawn.get_color()))
-        if at is not None and at in x:
+        if at is not None and at in x and line.get("dot", True):
             ax.plot(at, y[np.flatnonzero(x == at)], "o", color=drawn.get_color(), ms=4)
     if at is not None:
         ax.axvline(at, color=MUTED, linewidth=0.8, linestyle=(0, (3, 3)), zorder=0)
@@ -355,7 +359,7 @@ def curves(
         ax.set_yscale("log")
     if limits:
         ax.set_ylim(*limits)
-    _name_lines(ax, named)
+    _name_lines(ax, named, apart)
     ax.grid(axis="y", color=LINE, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.tick_params(which="both", length=0)
@@ -364,16 +368,25 @@ def curves(
         ax.set_title(title)
 
 
-def _name_lines(ax: Axes, named: Sequence[tuple[float, str, str]], apart: float = 0.13) -> None:
+def _name_lines(ax: Axes, named: Sequence[tuple[float, str, str]], apart: float) -> None:
     """Write names at the right ends of lines, moved apart where they would overlap."""
-    low, high = ax.transScale.transform([(1, limit) for limit in ax.get_ylim()])[:, 1]
-    below = -np.inf
-    for y, label, color in sorted(named):
-        height = (ax.transScale.transform((1, y))[1] - low) / (high - low)
-        below = max(height, below + apart)
-        ax.text(
-            1.02, below, label, transform=ax.transAxes, va="center", color=color, fontsize=8
-        )  # fmt: skip
+    if not named:
+        return
+    limits = ax.transScale.transform([(1, limit) for limit in ax.get_ylim()])[:, 1]
+    ends = np.array([ax.transScale.transform((1, y))[1] for y, _, _ in named])
+    order = np.argsort(ends, kind="stable")
+    heights = _spread(np.interp(ends[order], limits, (0, 1)), apart)
+    for height, k in zip(heights, order, strict=True):
+        _, label, color = named[k]
+        at = {"x": 1.02, "y": height, "transform": ax.transAxes, "va": "center"}
+        ax.text(s=label, color=color, fontsize=8, **at)
+
+
+def _spread(heights: np.ndarray, apart: float) -> np.ndarray:
+    """Move rising heights apart: upwards from the lowest, then down again from the top, 1."""
+    steps = apart * np.arange(len(heights))
+    risen = np.maximum.accumulate(heights - steps) + steps
+    return np.minimum(risen, 1 - steps[::-1])
 
 
 def _without(options: dict, *keys: str) -> dict:
@@ -846,3 +859,75 @@ def _ledger(ax: Axes, ledger: np.ndarray, *, query: int) -> None:
                 ax.text(c + 0.45, y, text, ha="right", fontweight=weight)
     ax.axhline(3.38, color=LINE, linewidth=0.8)
     ax.axhline(4.6, color=LINE, linewidth=0.8)
+
+
+# What attention costs ---------------------------------------------------------------
+
+
+def cost_figure(
+    lengths: np.ndarray,
+    spent: dict[str, np.ndarray],
+    variant: str,
+    others: dict[str, np.ndarray],
+    inputs: dict[str, np.ndarray],
+    *,
+    at: float | None = None,
+    crossings: dict[str, tuple[float, float]] | None = None,
+) -> Figure:
+    """Draw operations and memory of several ways to attend over the context length.
+
+    Parameters
+    ----------
+    lengths : ndarray, shape (k,)
+    spent : dict of ndarray, shape (2, k)
+        By the variant's name: operations and bytes.
+    variant : str
+        The one to stress.
+    others, inputs : dict of ndarray, shape (k,)
+        What else takes operations, and what else takes bytes.
+    at : float, optional
+        A context length to mark.
+    crossings : dict, optional
+        Points (n, operations) to ring, by name.
+
+    Returns
+    -------
+    Figure
+    """
+    with style():
+        fig = Figure(figsize=(7.2, 3.4))
+        panels = fig.subplots(1, 2)
+        for k, (ax, beside, title) in enumerate(
+            zip(panels, (others, inputs), ("Multiply-adds", "Bytes held"), strict=True)
+        ):
+            lines = _cost_lines({name: each[k] for name, each in spent.items()}, variant)
+            lines += [
+                {"y": y, "label": name, "color": COOL, "linewidth": 1, "linestyle": (0, (4, 2))}
+                | {"dot": False}
+                for name, y in beside.items()
+            ]
+            curves(ax, lengths, lines, at=at, scale="log", title=title, apart=0.075)
+            ax.set_xticks([2**6, 2**10, 2**14, 2**17, 2**20], ["64", "1k", "16k", "128k", "1M"])
+            ax.set_xlabel("context length $n$")
+        for name, point in (crossings or {}).items():
+            panels[0].plot(*point, "o", mfc="white", mec=INK, ms=5, zorder=3)
+            panels[0].annotate(
+                name, point, (-5, 4), textcoords="offset points", ha="right", fontsize=8, color=INK
+            )
+    return fig
+
+
+def _cost_lines(costs: dict[str, np.ndarray], variant: str) -> list[dict]:
+    """Give one line for each cost, equal ones together; the chosen one is stressed."""
+    names: dict[bytes, list[str]] = {}
+    for name, y in costs.items():
+        names.setdefault(y.tobytes(), []).append(name)
+    lines = []
+    for together in names.values():
+        chosen = variant in together
+        color, width = (ACCENT, 2) if chosen else (MUTED, 1)
+        label = {"y": costs[together[0]], "label": ", ".join(together)}
+        lines.append(
+            label | {"color": color, "linewidth": width, "zorder": 2 + chosen, "dot": chosen}
+        )
+    return lines

@@ -16,3 +16,11 @@ def scientific(value: float) -> str:
         return significant(value)
     digits, exponent = f"{value:.2e}".split("e")
     return f"{digits.replace('-', '−')} × 10{str(int(exponent)).translate(_RAISED)}"
+
+
+def byte_size(count: float) -> str:
+    """Write a number of bytes with a decimal unit: 268 MB."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= 0.9995 * size:
+            return f"{significant(count / size)} {unit}"
+    return f"{significant(count)} B"

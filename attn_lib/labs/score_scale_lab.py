@@ -93,6 +93,7 @@ class ScoreScaleLab(Lab):
     """
 
     settings = ("d_k", "vectors", "mu", "cosine", "seed")
+    reserve = (960, 1830)
 
     d_k = Whole(64, 1, WIDEST)
     vectors = Choice(VECTORS)

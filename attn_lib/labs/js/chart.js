@@ -149,7 +149,8 @@ export function chart({ panel, title, height = 220 }) {
   }
 
   /** A ringed point and its name, or the name alone. */
-  function note({ x, y, text, side = "left", ring = true }, X, Y) {
+  function note({ x, y, text, side, ring = true }, X, Y) {
+    side ??= X(x) > textWidth([inWords(text)]) + 12 ? "left" : "right";
     const [dx, dy, anchor] = { left: [-8, -6, "end"], right: [8, 13, "start"], above: [0, -10, "middle"], beside: [6, 4, "start"] }[side];
     return [
       ...(ring ? [s("circle", { class: "attn-ring", cx: X(x), cy: Y(y), r: 4 })] : []),
@@ -170,12 +171,13 @@ export function chart({ panel, title, height = 220 }) {
      * @param {number} view.width  px
      * @param {{label?: string | object[], domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function, bare?: boolean, untitled?: boolean}} view.x
      *   and `view.y` alike; a bare axis has no ticks and no label, an untitled one only no label (the table has it)
-     * @param {{name: string, kind?: "line"|"bars"|"points", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean}[]} view.series
+     * @param {{name: string, kind?: "line"|"bars"|"points", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean, dot?: boolean}[]} view.series
      *   bars carry their width as a third number; a quiet series is drawn but not tabulated; one with a label is named at its
      *   end (an empty one nowhere), the others in a key. The same array again means that nothing changed
-     * @param {number} [view.at]  an x to mark with an upright line, and with dots where a line has a point there
+     * @param {number} [view.at]  an x to mark with an upright line, and with a dot on each line that has a point there unless its `dot` is false
      * @param {{x: number, text: string}[]} [view.uprights]  more lines to mark, named at the top
-     * @param {{x: number, y: number, text: string | object[], side?: "left"|"right"|"above"|"beside", ring?: boolean}[]} [view.notes]  points to name and ring
+     * @param {{x: number, y: number, text: string | object[], side?: "left"|"right"|"above"|"beside", ring?: boolean}[]} [view.notes]  points to name and ring; by default at
+     *   the left, where there is room
      * @param {number} [view.left]  px that the y axis takes, and
      * @param {number} [view.right]  px that names at the right take, for panels that stand above each other
      * @param {string} view.sentence  what the picture shows, for those who do not see it
@@ -218,7 +220,7 @@ export function chart({ panel, title, height = 220 }) {
       layers.present.replaceChildren(
         ...uprights.flatMap(({ x: value, text: words }) => [upright(value), s("text", { class: "attn-tick", x: X(value) + 4, y: MARGIN.top + 4 }, words)]),
         ...(at == null ? [] : [upright(at)]),
-        ...series.flatMap((each, k) => (each.kind && each.kind !== "line" ? [] : each.points.filter(([value, height]) => value === at && Number.isFinite(height)).map(([value, height]) => s("circle", { class: `attn-points ${color(each, k)}`, cx: X(value), cy: Y(height), r: 4 })))),
+        ...series.flatMap((each, k) => ((each.kind ?? "line") !== "line" || each.dot === false ? [] : each.points.filter(([value, height]) => value === at && Number.isFinite(height)).map(([value, height]) => s("circle", { class: `attn-points ${color(each, k)}`, cx: X(value), cy: Y(height), r: 4 })))),
         ...notes.flatMap((each) => note(each, X, Y)),
       );
       picture.setAttribute("aria-label", `${inWords(title)}. ${sentence}`);

@@ -41,3 +41,11 @@ export function scientific(value) {
   const [digits, exponent] = value.toExponential(2).split("e");
   return `${minus(digits)} × 10${raised(Number(exponent))}`;
 }
+
+const UNITS = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]];
+
+/** A number of bytes with a decimal unit: 268 MB. */
+export function byteSize(count) {
+  const [unit, size] = UNITS.find(([, least]) => count >= 0.9995 * least) ?? ["B", 1];
+  return `${significant(count / size)} ${unit}`;
+}
