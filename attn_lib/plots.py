@@ -274,7 +274,7 @@ def score_bins(mean: float, variance: float, count: int = 40) -> np.ndarray:
     -------
     ndarray, shape (count + 1,)
     """
-    reach = 4 * 2.0 ** np.ceil(np.log2(variance) / 2)
+    reach = 4 * 2.0 ** np.ceil(np.log2(variance) / 2 - 1e-9)  # 1 may have come out as 1 + 2⁻⁵²
     return np.linspace(mean - reach, mean + reach, count + 1)
 
 

@@ -230,4 +230,5 @@ class TestClass:
 def test_bins_reach_four_powers_of_two_to_each_side():
     np.testing.assert_allclose(score_bins(0, 64)[[0, -1]], [-32, 32])
     np.testing.assert_allclose(score_bins(10, 65)[[0, -1]], [-54, 74])
+    np.testing.assert_allclose(score_bins(0, 1 + 2**-52)[[0, -1]], [-4, 4])
     assert len(score_bins(0, 1)) == 41

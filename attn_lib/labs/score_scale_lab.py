@@ -184,12 +184,12 @@ class ScoreScaleLab(Lab):
         lengths = np.linalg.norm(dQ, axis=-1)
         shown = _shown(S, self.vectors)
         mean, variance = predicted(self.vectors, d_k, mu=self.mu, cosine=self.cosine)
-        factor = 1 if scale else d_k**-0.5
+        divisor = 1 if scale else d_k
         return Measured(
             shown.mean(),
             shown.var(),
-            mean * factor,
-            variance * factor**2,
+            mean / np.sqrt(divisor),
+            variance / divisor,
             A.max(axis=-1).mean(),
             _entropy(A).mean(),
             np.median(lengths),

@@ -209,11 +209,11 @@ function build({ signal, set }) {
   return {
     elements: [
       h("div", { class: "attn-controls attn-wide-values" }, Object.values(controls).map((control) => control.element)),
-      h("div", { class: "attn-beside-note" }, h("div", { class: "attn-scroll" }, formulas.element), note),
+      h("div", { class: "attn-beside-note" }, formulas.element, note),
       h("div", { class: "attn-columns" }, Object.values(charts).map(({ element }) => element)),
       h("div", { class: "attn-panel-title attn-short" }, h("b", {}, "At a context of 128k tokens")),
       h("p", { class: "attn-note" }, `Logarithmic bars: operations from ${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`),
-      h("div", { class: "attn-scroll" }, long.element),
+      long.element,
     ],
     after: [theNumbers(Object.values(charts), signal)],
     draw(now, { width }) {

@@ -166,12 +166,12 @@ export function measure(draw, width, settings) {
   const { S, shortened } = pairs(kept, width, settings);
   const [mean, variance] = meanAndVariance(shown(S, settings.vectors));
   const [predicted_mean, predicted_variance] = predicted(width, settings);
-  const scaledBy = (factor) => ({
-    mean: factor * mean,
-    variance: factor ** 2 * variance,
-    predicted_mean: factor * predicted_mean,
-    predicted_variance: factor ** 2 * predicted_variance,
-    ...rows(S, kept, draw.U, factor, shortened),
+  const divided = (by) => ({
+    mean: mean / Math.sqrt(by),
+    variance: variance / by,
+    predicted_mean: predicted_mean / Math.sqrt(by),
+    predicted_variance: predicted_variance / by,
+    ...rows(S, kept, draw.U, 1 / Math.sqrt(by), shortened),
   });
-  return { raw: scaledBy(1), scaled: scaledBy(1 / Math.sqrt(width)) };
+  return { raw: divided(1), scaled: divided(width) };
 }

@@ -54,7 +54,7 @@ function formula(state) {
 
 /** The bins of a histogram around a predicted mean: their edges change seldom while the spread grows. */
 function histogram(scores, factor, mean, variance) {
-  const reach = 4 * 2 ** Math.ceil(Math.log2(variance) / 2);
+  const reach = 4 * 2 ** Math.ceil(Math.log2(variance) / 2 - 1e-9); // 1 may have come out as 1 + 2⁻⁵²
   const width = (2 * reach) / BINS;
   const counts = new Float64Array(BINS);
   for (const score of scores) {
