@@ -104,17 +104,17 @@ class ScoreScaleLab(Lab):
 
     # The draw ---------------------------------------------------------------------------
 
-    def _coordinates(self) -> np.ndarray:
+    def _coordinates(self, d_k: int) -> np.ndarray:
         """Draw what queries and keys are made of, (layers, 16, d_k): wider ones begin alike."""
-        shape = (self.d_k, LAYERS, 2 * TOKENS)
+        shape = (d_k, LAYERS, 2 * TOKENS)
         if self.vectors == "uniform":
             drawn = 2 * uniforms(self.seed, 0, *shape) - 1
         else:
             drawn = normals(self.seed, 0, *shape)
         return np.moveaxis(drawn, 0, -1)
 
-    def _queries_and_keys(self) -> tuple[np.ndarray, np.ndarray]:
-        first, second = np.split(self._coordinates(), 2, axis=1)
+    def _queries_and_keys(self, d_k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        first, second = np.split(self._coordinates(d_k or self.d_k), 2, axis=1)
         if self.vectors == "shifted":
             return first + self.mu, second + self.mu
         if self.vectors.startswith("tied"):  # what the tokens share, and what is each one's own
@@ -168,8 +168,7 @@ class ScoreScaleLab(Lab):
     @property
     def curves(self) -> tuple[Measured, Measured]:
         """Measurements at all `widths`, of the raw and of the scaled scores."""
-        wide = ScoreScaleLab(**{key: getattr(self, key) for key in self.settings} | {"d_k": WIDEST})
-        vectors = wide._queries_and_keys()
+        vectors = self._queries_and_keys(WIDEST)
         return tuple(
             Measured(*np.array([self._measured(d, scale, vectors) for d in self.widths]).T)
             for scale in (1.0, None)
