@@ -100,10 +100,13 @@ def axe(node_modules):
     """Return a function that lists a page's accessibility violations, each with its elements."""
     source = (node_modules / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
-    def run(page) -> list[str]:
+    def run(page, rules: list[str] | None = None) -> list[str]:
         page.evaluate(source)
         # preload: axe would fetch the style sheets, which file:// refuses
-        found = page.evaluate("axe.run({resultTypes: ['violations'], preload: false})")
+        options = {"resultTypes": ["violations"], "preload": False}
+        if rules:
+            options["runOnly"] = rules
+        found = page.evaluate("(options) => axe.run(options)", options)
         return [
             f"{violation['id']}: {node['html'][:160]}"
             for violation in found["violations"]

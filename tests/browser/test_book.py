@@ -52,24 +52,32 @@ def with_labs(built_book, pages) -> list[str]:
 # All pages ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_is_quiet_whole_and_accessible(open_book, pages, axe, theme, screen, subtests):
-    """Also with everything unfolded. Console and requests are watched by `open_page`."""
-    for page in pages:
-        with subtests.test(page=page):
-            opened = open_book(page, viewport=SCREENS[screen], color_scheme=theme)
-            assert (
-                opened.evaluate(
-                    "[...document.querySelectorAll('figure.attn-lab:not([data-ready=true])')].length"
-                )
-                == 0
-            )
-            assert opened.evaluate("document.querySelectorAll('mjx-merror').length") == 0
-            opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            opened.evaluate(_SETTLED)
-            assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-            assert axe(opened) == []
+ALL, WHAT_THEME_AND_WIDTH_CHANGE = None, ["color-contrast", "scrollable-region-focusable"]
+LOOKS = [
+    ("light", "wide", ALL),
+    ("dark", "wide", WHAT_THEME_AND_WIDTH_CHANGE),
+    ("dark", "phone", ALL),
+    ("light", "phone", WHAT_THEME_AND_WIDTH_CHANGE),
+]
+
+
+def test_every_page_is_quiet_whole_and_accessible(open_book, pages, axe, subtests):
+    """With everything unfolded, in four looks. Console and requests are watched by `open_page`."""
+    for name in pages:
+        page = open_book(name, color_scheme="light")
+        with subtests.test(page=name):
+            asleep = page.locator("figure.attn-lab:not([data-ready=true])")
+            assert asleep.count() == page.locator("mjx-merror").count() == 0
+        page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+        for theme, screen, rules in LOOKS:
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size(SCREENS[screen])
+            page.evaluate(_SETTLED)
+            with subtests.test(page=name, theme=theme, screen=screen):
+                assert page.evaluate("document.documentElement.dataset.theme") == theme
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+                assert axe(page, rules) == []
+        page.context.close()
 
 
 def test_formulas_are_typeset_offline(open_book, pages):
@@ -101,7 +109,7 @@ def test_the_folders_own_page_leads_to_the_book(open_page, built_book):
     ],
 )
 def test_what_a_phone_opens_is_accessible_too(open_book, axe, theme, button, opened):
-    page = open_book("book/qkv.html", viewport=SCREENS["phone"], color_scheme=theme)
+    page = open_book("book/notation.html", viewport=SCREENS["phone"], color_scheme=theme)
     page.locator(button).first.click()
     page.locator(opened).locator("visible=true").first.wait_for()
     page.wait_for_timeout(400)  # the drawer slides
