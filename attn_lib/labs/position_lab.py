@@ -77,7 +77,7 @@ class PositionLab(Lab):
     the present state. Chapter 5.
     """
 
-    reserve = (1030, 2290)
+    reserve = (1010, 2320)
     settings = ("positions", "n", "d", "offset", "shift", "query", "order", "mask", "seed")
 
     positions = Choice(KINDS, "rope")

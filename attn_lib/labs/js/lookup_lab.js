@@ -128,13 +128,19 @@ function valueMarks(now, state, side) {
   };
 }
 
-const SCORE = {
-  exact: () => [sym("q"), " = ", sym("k"), " ?"],
-  gaussian: () => [sym("s"), " = −‖", sym("q"), " − ", sym("k"), "‖²/2: the circle ends at the nearest key"],
-  dot: () => [sym("s"), " = ", sym("q"), "·", sym("k"), ": the stroke ends at the longest projection"],
+const OPPOSITE = { red: "green", yellow: "blue" };
+const ends = (outputs) => {
+  const [x, y] = outputs.map((name) => [OPPOSITE[name] ?? `−${name}`, name]);
+  return { x, y };
 };
 
-function build({ model, signal, set }) {
+const SCORE = {
+  exact: () => [sym("q"), " = ", sym("k"), " ?"],
+  gaussian: () => [sym("s"), " = −‖", sym("q"), " − ", sym("k"), "‖²/2; circle: the nearest key"],
+  dot: () => [sym("s"), " = ", sym("q"), "·", sym("k"), "; stroke: the longest projection"],
+};
+
+function build({ model, signal, set, state }) {
   const { names, K, V, outputs } = model.get("entries");
   const entries = { names, outputs, keys: Float64Array.from(K.flat()), V: Float64Array.from(V.flat()) };
   const coordinate = (control, letter) =>
@@ -147,33 +153,33 @@ function build({ model, signal, set }) {
     temperature: temperature({ ...TEMPERATURES, signal, onInput: (value) => set({ temperature: value }) }),
     one_length: checkbox({ control: "one_length", label: "keys of one length", signal, onInput: (one_length) => set({ one_length }) }),
   };
-  const keys = plane({ panel: "keys", title: "Query and keys", reach: REACH, handle: "query", onMove: (query_x, query_y) => set({ query_x, query_y }), signal });
+  const keys = plane({ panel: "keys", title: "Query and keys", reach: REACH, handle: "query", onMove: (query_x, query_y) => set({ query_x, query_y }), now: () => [state().query_x, state().query_y], signal });
   const values = plane({ panel: "values", title: "Values and output", reach: 1.08, signal });
-  values.formula.append(sym("o"), " = Σ ", sym("a"), sym("v"), " never leaves the values’ convex hull");
+  values.formula.append(sym("o"), " = Σ ", sym("a"), sym("v"), ", in the values’ convex hull");
   const sum = weightedSum({ panel: "weights", ranked: false, scored: true });
   const meter = meters();
   let score = null;
 
   return {
     elements: [h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), h("div", { class: "attn-flow" }, keys.element, values.element), sum.element, meter.element],
-    draw(state, { width }) {
-      const now = look(entries, state);
+    draw(given, { width }) {
+      const now = look(entries, given);
       const { S, a, o, q, m } = now;
-      const { lookup, kernel } = state;
-      controls.query_x.update(state.query_x);
-      controls.query_y.update(state.query_y);
+      const { lookup, kernel } = given;
+      controls.query_x.update(given.query_x);
+      controls.query_y.update(given.query_y);
       controls.lookup.update(lookup, [["exact", "exact: the key itself"], ["hard", `hard: the ${kernel === "gaussian" ? "nearest key" : "longest projection"}`], ["soft", "soft: every key"]]);
       controls.kernel.update(kernel, KERNELS, { why: lookup === "exact" ? "A dictionary only asks whether two keys are equal." : "", hint: kernel === "gaussian" ? "The nearest key scores best." : "The longest projection onto the query scores best." });
-      controls.temperature.update(state.temperature, { why: lookup === "soft" ? "" : "Only a soft lookup has a temperature.", hint: "T → 0: a hard lookup. T → ∞: the mean." });
-      controls.one_length.update(state.one_length);
+      controls.temperature.update(given.temperature, { why: lookup === "soft" ? "" : "Only a soft lookup has a temperature.", hint: "T → 0: a hard lookup. T → ∞: the mean." });
+      controls.one_length.update(given.one_length);
 
       const beside = Math.floor((width - SIDE.gap) / 2);
       const side = Math.min(SIDE.most, beside >= 250 ? beside : width);
-      const sentence = describe(now, state);
+      const sentence = describe(now, given);
       const shown = lookup === "exact" ? "exact" : kernel;
       if (score !== shown) keys.formula.replaceChildren(...SCORE[(score = shown)]());
-      keys.update({ side, point: q, spoken: `${fixed(q[0])}, ${fixed(q[1])}`, marks: keyMarks(now, state, side), sentence });
-      values.update({ side, marks: valueMarks(now, state, side), ends: { x: ["green", "red"], y: ["blue", "yellow"] }, sentence: `The output is ${outputs[0]} ${fixed(o[0])}, ${outputs[1]} ${fixed(o[1])}.` });
+      keys.update({ side, point: q, spoken: `${fixed(q[0])}, ${fixed(q[1])}`, marks: keyMarks(now, given, side), sentence });
+      values.update({ side, marks: valueMarks(now, given, side), ends: ends(outputs), sentence: `The output is ${outputs[0]} ${fixed(o[0])}, ${outputs[1]} ${fixed(o[1])}.` });
       sum.update({ tokens: names, a, V: entries.V, o, outputs, S });
       meter.update({ "nearest key": names[now.nearest], "longest projection": names[now.longest], entropy: [`${fixed(entropyBits(a, 0, m))} bits`, ` of at most ${fixed(Math.log2(m))}`] });
       return sentence;

@@ -11,16 +11,16 @@ const STEP = 0.05; // of an arrow key; with Shift five of them
  * @param {number} options.reach  both axes run from −reach to reach
  * @param {string} [options.handle]  the accessible name of the point that moves; none without it
  * @param {(x: number, y: number) => void} [options.onMove]
+ * @param {() => [number, number]} [options.now]  where that point stands, also when it is not drawn there yet
  * @param {AbortSignal} options.signal
  */
-export function plane({ panel, title, reach, handle, onMove, signal }) {
+export function plane({ panel, title, reach, handle, onMove, now, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT });
   const grip = handle ? h("button", { type: "button", class: "attn-grip", "data-point": handle }) : null;
   const field = h("div", { class: "attn-plane" }, picture, grip);
   const element = h("div", { class: `attn-panel attn-panel-${panel}` }, h("div", { class: "attn-panel-title" }, h("b", {}, title), formula), field);
   let size = 0;
-  let at = [0, 0];
 
   const X = (x) => PAD + ((x + reach) / (2 * reach)) * (size - 2 * PAD);
   const Y = (y) => size - X(y);
@@ -55,6 +55,7 @@ export function plane({ panel, title, reach, handle, onMove, signal }) {
       if (!(right || up) || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
       const step = event.shiftKey ? 5 * STEP : STEP;
+      const at = now();
       moveTo(at[0] + right * step, at[1] + up * step);
     }, { signal });
   }
@@ -73,13 +74,13 @@ export function plane({ panel, title, reach, handle, onMove, signal }) {
      */
     update({ side, point, spoken, marks, ends, sentence }) {
       size = side;
+      setStyle(element, "inline-size", `${side}px`);
       picture.setAttribute("viewBox", `0 0 ${side} ${side}`);
       picture.setAttribute("width", side);
       picture.setAttribute("height", side);
       picture.setAttribute("aria-label", `${title}. ${sentence}`);
       picture.replaceChildren(...axes(ends), ...marks(X, Y).filter(Boolean));
       if (!grip) return;
-      at = point;
       setStyle(grip, "inset-inline-start", `${X(point[0])}px`);
       setStyle(grip, "inset-block-start", `${Y(point[1])}px`);
       grip.setAttribute("aria-label", `${handle}: ${spoken}. The arrow keys move it.`);

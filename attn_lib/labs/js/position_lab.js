@@ -27,6 +27,7 @@ const FARTHEST = 64;
 const ROWS = 2 * REACH + FARTHEST + 1; // of the learned table
 const SLOPE = 0.5; // of the first of eight heads
 const ROUNDING = 1e-9;
+const TABLE_PX = 282; // of the gaps, beside the chart
 
 const subscript = (number) => String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 
@@ -242,7 +243,7 @@ function build({ signal, set, state }) {
       const look = [key, now.mask, order, query, theme, width].join(" ");
       if (look !== drawn) drawLayer(now, { theme, width });
       drawn = look;
-      curves.update({ x: pair.x, y: pair.y, series: pair.series, at: offset, width: width >= 640 ? Math.round(width * 0.56) : width, sentence });
+      curves.update({ x: pair.x, y: pair.y, series: pair.series, at: offset, width: width >= TABLE_PX + 300 ? width - TABLE_PX : width, sentence });
       const change = shifted - score;
       meter.update({
         [`score of query ${REACH}, key ${REACH + offset}:`]: fixed(score, 3),
