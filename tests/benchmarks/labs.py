@@ -1,7 +1,7 @@
 """Measure how quick a lab is: alive after load, work per slider step, and against interact.
 
-    python tests/benchmarks/labs.py               everything, with a JupyterLab of its own
-    python tests/benchmarks/labs.py --no-jupyter  pages alone
+    python tests/benchmarks/labs.py              everything, with a JupyterLab of its own
+    python tests/benchmarks/labs.py steps pages  these alone
 
 Main-thread work is what Chromium's DevTools protocol counts as tasks. It is given as processor
 time of that thread, so a busy machine changes it little, and as time on the clock. The first
@@ -199,7 +199,7 @@ def from_key_to_picture(page, press: str, watch: str, changed: str, times: int) 
 def measure_jupyter(browser, folder: Path) -> None:
     """Report both ways to the same two heatmaps, in one notebook."""
     with serve(folder) as (address, token):
-        notebook = open_notebook(browser, address, token, "notation.md")
+        notebook = open_notebook(browser, address, token, "qkv.md")
         notebook.run(_INTERACT)
         notebook.run("lab")
         page = notebook.page
@@ -220,19 +220,21 @@ def measure_jupyter(browser, folder: Path) -> None:
     report("ratio", slow / quick, "", TARGETS["ratio"], least=True)
 
 
+PARTS_TO_RUN = {"pages": measure_pages, "steps": measure_steps, "jupyter": measure_jupyter}
+
+
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--no-jupyter", action="store_true", help="leave JupyterLab out")
+    parser.add_argument("parts", nargs="*", choices=PARTS_TO_RUN, default=list(PARTS_TO_RUN))
     arguments = parser.parse_args()
     path = find_chromium.ensure()
+    measure_bundles()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
-        measure_bundles()
-        measure_pages(browser, Path(folder))
-        measure_steps(browser, Path(folder))
-        if not arguments.no_jupyter:
-            measure_jupyter(browser, Path(folder) / "jupyter")
+        for part in arguments.parts:
+            (place := Path(folder) / part).mkdir()
+            PARTS_TO_RUN[part](browser, place)
         browser.close()
 
 
