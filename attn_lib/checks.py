@@ -20,11 +20,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import attention, attention_scores, self_attention, softmax
+from attn_lib.attention import (
+    attention,
+    attention_scores,
+    attention_weights,
+    self_attention,
+    softmax,
+)
+from attn_lib.lookup import gaussian_scores
 from attn_lib.masks import causal_mask, window_mask
 from attn_lib.mistakes import (
     ATTENTION_MISTAKES,
     CAUSAL_MASK_MISTAKES,
+    EMBEDDING_MISTAKES,
+    LOOKUP_MISTAKES,
     MASK_MISTAKES,
     SCORE_MISTAKES,
     SELF_ATTENTION_MISTAKES,
@@ -40,7 +49,9 @@ __all__ = [
     "Report",
     "check_attention",
     "check_causal_mask",
+    "check_embedding",
     "check_function",
+    "check_lookup",
     "check_masked_attention",
     "check_scores",
     "check_self_attention",
@@ -568,4 +579,39 @@ def check_window_mask(function: Callable) -> Report:
         cases=[Case({"n": 6, "window": 3}), Case({"n": 5, "window": 1}, "the own key only")],
         mistakes=WINDOW_MASK_MISTAKES,
         returns=("mask",),
+    )
+
+
+def check_lookup(function: Callable) -> Report:
+    """Check ``f(q, K, V, T)``, a soft lookup of one query by the Gaussian score."""
+
+    def right(q, K, V, T):
+        return (attention_weights(gaussian_scores(q[None], K), temperature=T) @ V)[0]
+
+    drawn = [random_inputs(seed, q=(3,), K=(5, 3), V=(5, 2)) for seed in (0, 1)]
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            Case(drawn[0] | {"T": 0.7}),
+            Case(drawn[1] | {"T": 3.0}),
+            Case(drawn[0] | {"T": 1e-4}, "at a temperature of 0.0001"),
+        ],
+        mistakes=LOOKUP_MISTAKES,
+        returns=("output",),
+    )
+
+
+def check_embedding(function: Callable) -> Report:
+    """Check ``f(ids, E)``, which gives the rows of a table for a list of ids."""
+    table = random_inputs(0, E=(6, 4))
+    return check_function(
+        function,
+        right=lambda ids, E: E[ids],
+        cases=[
+            Case({"ids": np.array([3, 1, 3])} | table),
+            Case({"ids": np.array([0, 5])} | table, "with the last id"),
+        ],
+        mistakes=EMBEDDING_MISTAKES,
+        returns=("vectors",),
     )

@@ -454,3 +454,89 @@ WINDOW_MASK_MISTAKES = (
         lambda n, window: window_mask(n, window=window).T,
     ),
 )
+
+
+def _distances(q, K):
+    """Squared distances of one query to every key."""
+    return ((K - q) ** 2).sum(axis=1)
+
+
+def _read(scores, V):
+    """What is read by the softmax of one row of scores."""
+    return softmax(scores) @ V
+
+
+LOOKUP_MISTAKES = (
+    Mistake(
+        "temperature multiplied",
+        "you multiply by the temperature, and it should divide: a small T must sharpen the "
+        "weights, and yours become even.",
+        lambda q, K, V, T: _read(-_distances(q, K) / 2 * T, V),
+    ),
+    Mistake(
+        "temperature ignored",
+        "the temperature changes nothing in your answer.",
+        lambda q, K, V, T: _read(-_distances(q, K) / 2, V),
+    ),
+    Mistake(
+        "sign of the distance",
+        "the farthest key is read most: a score must rise as the key comes nearer, so it needs a "
+        "minus sign.",
+        lambda q, K, V, T: _read(_distances(q, K) / 2 / T, V),
+    ),
+    Mistake(
+        "no half",
+        "you left out the ½ of the Gaussian score. Without it the lookup is as sharp as with half "
+        "the temperature.",
+        lambda q, K, V, T: _read(-_distances(q, K) / T, V),
+    ),
+    Mistake(
+        "distance not squared",
+        "you take the distance itself, not its square: the score is −½‖q − k‖².",
+        lambda q, K, V, T: _read(-np.sqrt(_distances(q, K)) / 2 / T, V),
+    ),
+    Mistake(
+        "dot product",
+        "you score by the dot product. It agrees with the Gaussian score for keys of one length "
+        "only, and these have several.",
+        lambda q, K, V, T: _read(K @ q / T, V),
+    ),
+    Mistake(
+        "not normalised",
+        "your weights do not sum to 1: divide the powers by their sum.",
+        lambda q, K, V, T: np.exp(-_distances(q, K) / 2 / T) @ V,
+    ),
+    Mistake(
+        "hard lookup",
+        "you give the value of the nearest key alone. A soft lookup reads some of every value.",
+        lambda q, K, V, T: V[_distances(q, K).argmin()],
+    ),
+    Mistake(
+        "keys read",
+        "you mix the keys. What is read are the values.",
+        lambda q, K, V, T: _read(-_distances(q, K) / 2 / T, K),
+    ),
+    Mistake(
+        "naive softmax",
+        "at a small temperature every power rounds to 0, and 0 / 0 is NaN. Subtract the largest "
+        "score first: the weights stay the same.",
+        lambda q, K, V, T: (
+            np.exp(-_distances(q, K) / 2 / T) / np.exp(-_distances(q, K) / 2 / T).sum() @ V
+        ),
+    ),
+)
+
+EMBEDDING_MISTAKES = (
+    Mistake(
+        "rows and columns exchanged",
+        "you pick columns of the table. A token's vector is a *row* of E, so the one-hot rows are "
+        "as long as the vocabulary and stand on the left of E.",
+        lambda ids, E: np.eye(E.shape[1])[ids] @ E.T,
+    ),
+    Mistake(
+        "ids as numbers",
+        "you multiply by the ids themselves. An id is a name, not an amount: id 4 is not twice "
+        "id 2.",
+        lambda ids, E: ids[:, None] * E[: len(ids)],
+    ),
+)

@@ -78,6 +78,7 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
       picture.setAttribute("viewBox", `0 0 ${side} ${side}`);
       picture.setAttribute("width", side);
       picture.setAttribute("height", side);
+      setStyle(element, "max-inline-size", `${side}px`); // the title wraps above its plane
       picture.setAttribute("aria-label", `${title}. ${sentence}`);
       picture.replaceChildren(...axes(ends), ...marks(X, Y).filter(Boolean));
       if (!grip) return;
