@@ -93,7 +93,7 @@ class ScoreScaleLab(Lab):
     """
 
     settings = ("d_k", "vectors", "mu", "cosine", "seed")
-    reserve = (960, 1830)
+    reserve = (1020, 1870)
 
     d_k = Whole(64, 1, WIDEST)
     vectors = Choice(VECTORS)

@@ -15,13 +15,13 @@ const VECTORS = [
   ["independent", "independent, N(0, 1)"],
   ["uniform", "independent, uniform on (−1, 1)"],
   ["shifted", "independent, N(μ, 1)"],
-  ["tied-self", "tied W_Q = W_K, a token with itself"],
-  ["tied-other", "tied W_Q = W_K, two tokens"],
+  ["tied-self", "tied: a token with itself"],
+  ["tied-other", "tied: two tokens"],
 ];
 const BINS = 40;
 const FIRST_MS = 60; // what the first picture may take at once
 const COLUMN = { least: 272, gap: 28 }; // as .attn-columns in labs.css
-const MARGINS = { left: 34, right: 106 }; // alike in all four curves
+const MARGINS = { left: 42, right: 114 }; // alike in all four curves
 
 const raw = [{ sym: "q" }, "·", { sym: "k" }];
 const scaled = [...raw, "/√", { sym: "d", sub: "k" }];
@@ -142,7 +142,14 @@ function build({ signal, set, redraw, root }) {
   };
   const claim = h("p", { class: "attn-equation" });
   const table = measuredTable();
-  const note = h("p", { class: "attn-note" }, "One draw: 128 layers of 8 tokens, 1024 queries with 8 keys each. Every key width takes the first coordinates of the same vectors. Curves: the normal distribution with the predicted mean and variance. ‖∇", h("sub", {}, "q"), "‖: how strongly a loss that reads a query’s output in a random direction pulls on the query.");
+  const tied = h("p", { class: "attn-note" }, "Tied: one map for both, ", sym("W", "Q"), " = ", sym("W", "K"), ", so that a token’s key is its query. Tokens have ‖x‖² = d and, any two of them, cosine ", sym("c"), ". The tokens of a layer share its map: one draw wanders more, so resample.");
+  const note = h(
+    "div",
+    { class: "attn-notes" },
+    h("p", { class: "attn-note" }, "One draw: 128 layers of 8 tokens, 1024 queries with 8 keys each. Every key width takes the first coordinates of the same vectors. Curves: the normal distribution with the predicted mean and variance."),
+    h("p", { class: "attn-note" }, "‖∇", h("sub", {}, "q"), "‖: how strongly a loss that reads a query’s output in a random direction pulls on the query."),
+    tied,
+  );
   const charts = {
     raw: chart({ panel: "raw", title: ["Raw scores ", ...raw], height: 150 }),
     scaled: chart({ panel: "scaled", title: ["Scaled scores ", ...scaled], height: 150 }),
@@ -211,8 +218,8 @@ function build({ signal, set, redraw, root }) {
       grid("raw", "scaled"),
       h("div", { class: "attn-beside-note" }, table.element, note),
       grid("variance", "largest_weight", "entropy", "gradient"),
-      numbers,
     ],
+    after: [numbers],
     draw(now, { width }) {
       controls.d_k.update(now.d_k);
       controls.vectors.update(now.vectors, VECTORS);
@@ -221,6 +228,7 @@ function build({ signal, set, redraw, root }) {
       controls.cosine.update(now.cosine);
       controls.mu.element.hidden = now.vectors !== "shifted";
       controls.cosine.element.hidden = !now.vectors.startsWith("tied");
+      tied.hidden = !now.vectors.startsWith("tied");
       claim.replaceChildren(...formula(now));
       follow(now);
       root.setAttribute("aria-busy", task.busy);
