@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import find_chromium
+import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -27,6 +28,31 @@ def chromium():
         browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
         yield browser
         browser.close()
+
+
+EXECUTE = """
+import sys, nbclient, nbformat
+notebook = nbformat.read("given.ipynb", as_version=4)
+nbclient.NotebookClient(notebook, timeout=600, startup_timeout=300).execute()
+nbformat.write(notebook, "executed.ipynb")
+"""
+
+
+@pytest.fixture
+def execute():
+    """Return a function that runs a notebook in a folder, in a process of its own.
+
+    In this process Playwright's event loop runs, and nbclient would want it.
+    """
+
+    def run(notebook, folder):
+        nbformat.write(notebook, folder / "given.ipynb")
+        command = [sys.executable, "-c", EXECUTE]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return nbformat.read(folder / "executed.ipynb", as_version=4)
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import nbclient
 import nbformat
 import pytest
 from attn_book import cache
@@ -306,7 +305,7 @@ def test_proofs_open_in_italics(book):
     assert book.page().count("<em>Proof.</em>") == 2
 
 
-def test_notebook_link_gives_a_notebook_that_runs(book):
+def test_notebook_link_gives_a_notebook_that_runs(book, execute):
     link = re.search(
         r'href="data:application/x-ipynb\+json;base64,([^"]+)" download="([^"]+)"', book.page()
     )
@@ -321,9 +320,7 @@ def test_notebook_link_gives_a_notebook_that_runs(book):
     assert "See Theorem 1." in prose
     assert "The value is 1." in prose
     assert not re.search(r":::|\{[a-z:]+\}`|^\(\w+\)=", prose, re.MULTILINE)
-    client = nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(book.root)}})
-    client.execute()
-    assert "run 1" in json.dumps(notebook.cells[-1].outputs)
+    assert "run 1" in json.dumps(execute(notebook, book.root).cells[-1].outputs)
 
 
 def test_page_offers_no_markdown_source(book):

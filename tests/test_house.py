@@ -12,7 +12,6 @@ import zipfile
 from pathlib import Path
 
 import jupytext
-import nbclient
 import nbformat
 import pytest
 import yaml
@@ -210,7 +209,7 @@ def test_notebooks_hold_no_myst(built_book):
 
 
 @pytest.mark.build
-def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, monkeypatch):
+def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, monkeypatch, execute):
     done = run(sys.executable, "book/_ext/attn_book/pack.py")
     assert done.returncode == 0, done.stderr
     (archive,) = (built_book.parent / "notebooks").glob("*.zip")
@@ -225,6 +224,5 @@ def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, monkeypatch):
     notebook = nbformat.read(folder / "qkv.ipynb", as_version=4)
     where = nbformat.v4.new_code_cell("import attn_lib\nprint(attn_lib.__file__)", id="where")
     notebook.cells.append(where)
-    resources = {"metadata": {"path": str(folder)}}
-    nbclient.NotebookClient(notebook, timeout=120, resources=resources).execute()
+    where = execute(notebook, folder).cells[-1]
     assert os.path.realpath(where.outputs[0].text.strip()).startswith(os.path.realpath(folder))
