@@ -17,6 +17,24 @@ export function s(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Let `parent` show `nodes`, keeping the children that are there and changing only what differs: cheaper to lay out than new ones. */
+export function patch(parent, nodes) {
+  const old = [...parent.childNodes];
+  old.slice(nodes.length).forEach((child) => child.remove());
+  nodes.forEach((next, at) => {
+    const child = old[at];
+    if (!child) return parent.append(next);
+    if (child.nodeName !== next.nodeName) return child.replaceWith(next);
+    if (child.nodeType === Node.TEXT_NODE) {
+      if (child.data !== next.data) child.data = next.data;
+      return;
+    }
+    for (const { name } of [...child.attributes]) if (!next.hasAttribute(name)) child.removeAttribute(name);
+    for (const { name, value } of next.attributes) if (child.getAttribute(name) !== value) child.setAttribute(name, value);
+    patch(child, [...next.childNodes]);
+  });
+}
+
 /** A symbol in the book's maths type: sym("d", "k") is d with the subscript k. */
 export const sym = (letter, sub) => h("i", { class: "attn-sym" }, letter, sub && h("sub", {}, sub));
 

@@ -106,7 +106,7 @@ function keyMarks(now, state, side) {
 
 /** The way of the output from the mean of all values (T = ∞) to the hard lookup (T → 0). */
 function wayOf({ soft, V, m }) {
-  const stops = Array.from({ length: 61 }, (_, k) => 10 ** (2.5 - k * 0.085));
+  const stops = Array.from({ length: 41 }, (_, k) => 10 ** (2.5 - k * 0.125));
   return stops.map((T) => matmul(soft(T), V, 1, m, 2));
 }
 

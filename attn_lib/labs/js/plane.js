@@ -1,5 +1,5 @@
 // A plane: points with names on two axes, drawn as SVG; one of them may be moved, by pointer or by arrow keys.
-import { FONT, h, s, setStyle, textWidth } from "./dom.js";
+import { FONT, h, patch, s, setStyle, textWidth } from "./dom.js";
 
 const PAD = 8; // px between the edge and the plane's reach
 const STEP = 0.05; // of an arrow key; with Shift five of them
@@ -16,7 +16,8 @@ const STEP = 0.05; // of an arrow key; with Shift five of them
  */
 export function plane({ panel, title, reach, handle, onMove, now, signal }) {
   const formula = h("span", { class: "attn-formula" });
-  const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT });
+  const layers = { axes: s("g"), marks: s("g") };
+  const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const grip = handle ? h("button", { type: "button", class: "attn-grip", "data-point": handle }) : null;
   const field = h("div", { class: "attn-plane" }, picture, grip);
   const element = h("div", { class: `attn-panel attn-panel-${panel}` }, h("div", { class: "attn-panel-title" }, h("b", {}, title), formula), field);
@@ -73,14 +74,16 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
      * @param {string} view.sentence  what the picture shows, for those who do not see it
      */
     update({ side, point, spoken, marks, ends, sentence }) {
-      size = side;
-      setStyle(element, "inline-size", `${side}px`);
-      picture.setAttribute("viewBox", `0 0 ${side} ${side}`);
-      picture.setAttribute("width", side);
-      picture.setAttribute("height", side);
-      setStyle(element, "max-inline-size", `${side}px`); // the title wraps above its plane
+      if (side !== size) {
+        size = side;
+        setStyle(element, "inline-size", `${side}px`); // the title wraps above its plane
+        picture.setAttribute("viewBox", `0 0 ${side} ${side}`);
+        picture.setAttribute("width", side);
+        picture.setAttribute("height", side);
+        layers.axes.replaceChildren(...axes(ends));
+      }
       picture.setAttribute("aria-label", `${title}. ${sentence}`);
-      picture.replaceChildren(...axes(ends), ...marks(X, Y).filter(Boolean));
+      patch(layers.marks, marks(X, Y).filter(Boolean));
       if (!grip) return;
       setStyle(grip, "inset-inline-start", `${X(point[0])}px`);
       setStyle(grip, "inset-block-start", `${Y(point[1])}px`);
