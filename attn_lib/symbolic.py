@@ -228,9 +228,9 @@ def _text(value: sp.Basic) -> str:
 
 # TeX commands as they would be typed in a terminal; a command not listed keeps its name.
 _COMMANDS = {
-    "cdot": "·", "circ": "∘", "ge": "≥", "infty": "∞", "lambda": "λ", "le": "≤", "mathbf": "",
-    "mid": "|", "mu": "μ", "nabla": "∇", "neq": "≠", "operatorname": "", "phi": "φ", "sigma": "σ",
-    "sum": "Σ", "theta": "θ", "to": "→",
+    "cdot": "·", "circ": "∘", "eta": "η", "ge": "≥", "infty": "∞", "int": "∫", "kappa": "κ",
+    "lambda": "λ", "le": "≤", "mathbf": "", "mid": "|", "mu": "μ", "nabla": "∇", "neq": "≠",
+    "operatorname": "", "phi": "φ", "pi": "π", "sigma": "σ", "sum": "Σ", "theta": "θ", "to": "→",
 }  # fmt: skip
 
 
@@ -1041,6 +1041,129 @@ def jacobian_norm() -> Proof:
                 "",
                 (high**2 + low**2) / 2,
                 (high - low) ** 2 / 4,
+            ),
+        ),
+    )
+
+
+def median_and_mean() -> Proof:
+    """Prove what wide raw scores do to a gradient: the median goes, the mean stays (two keys).
+
+    Chapter 3.
+    """
+    q, K, v = _symbols("q", 2), _symbols("k", 2, 2), _symbols("v", 2)
+    a, apart = _symbols("a", 2, positive=True), K[0, :] - K[1, :]
+    u, z = sp.symbols("u z", real=True)
+    kappa, m = sp.symbols("kappa m", positive=True)
+    weights = softmax_rows(q * K.T)
+    share = 1 / (1 + exp(-u))
+    slope, density = share * (1 - share), exp(-(z**2) / 2) / sqrt(2 * sp.pi)
+    mass = sp.limit(share, u, sp.oo) - sp.limit(share, u, -sp.oo)
+    return Proof(
+        r"With two keys, raw scores and a Gaussian query, the mean of "
+        r"$\lVert\nabla_q o\rVert / |v_1 - v_2|$ tends to $1/\sqrt{2\pi}$ as the distance "
+        r"$\kappa$ of the keys grows, and every quantile to 0.",
+        (
+            equal(
+                r"One column of values, $d_k$ = 2. What one weight gains the other loses.",
+                r"\nabla_q o",
+                Matrix([weights.dot(v)]).jacobian(q),
+                (v[0] - v[1]) * a[0] * a[1] * apart,
+                right_tex=r"(v_1 - v_2)\,a_1 a_2\,(\mathbf{k}_1 - \mathbf{k}_2)",
+                where=_stand_for(a, weights),
+            ),
+            equal(
+                r"The first key leads by $u = \mathbf{q}\cdot(\mathbf{k}_1 - \mathbf{k}_2)$. Given "
+                r"the keys, its variance is their squared distance $\kappa^2$.",
+                r"\operatorname{Var}(u)",
+                expectation(q.dot(apart) ** 2, dict.fromkeys(q, (0, 1))),
+                apart.dot(apart),
+                right_tex=r"\lVert\mathbf{k}_1 - \mathbf{k}_2\rVert^2",
+            ),
+            equal(
+                r"The first weight is $a = 1/(1 + e^{-u})$. It rises by",
+                r"\mathrm{d}a / \mathrm{d}u",
+                sp.diff(share, u),
+                slope,
+                right_tex="a(1 - a)",
+            ),
+            equal(
+                r"and in all from 0 to 1.",
+                r"\int a(1 - a)\,\mathrm{d}u",
+                mass,
+                1,
+            ),
+            equal(
+                r"So the length sought is $\kappa\,a(1 - a)$ at $u = \kappa z$, with a standard "
+                r"normal $z$. At a fixed $z = m > 0$ it vanishes, so every quantile does.",
+                r"\lim_{\kappa \to \infty} \kappa\,a(1 - a)",
+                sp.limit(kappa * slope.subs(u, kappa * m), kappa, sp.oo),
+                0,
+            ),
+            equal(
+                r"Its mean is an integral over the density $\phi(z)$ of $z$: put $z = u/\kappa$.",
+                r"\kappa\,a(1 - a)\,\phi(z)\,\mathrm{d}z",
+                (kappa * slope.subs(u, kappa * z) * density).subs(z, u / kappa) / kappa,
+                slope * density.subs(z, u / kappa),
+                right_tex=r"a(1 - a)\,\phi(u/\kappa)\,\mathrm{d}u",
+            ),
+            equal(
+                r"As $\kappa$ grows, $\phi(u/\kappa)$ rises to $\phi(0)$ at every $u$, so the "
+                r"limit may be taken inside the integral, and that of $a(1 - a)$ is 1.",
+                r"\lim_{\kappa \to \infty} \operatorname{E}[\kappa\,a(1 - a)]",
+                sp.limit(density.subs(z, u / kappa), kappa, sp.oo) * mass,
+                1 / sqrt(2 * sp.pi),
+            ),
+        ),
+    )
+
+
+def undivided() -> Proof:
+    """Prove what leaving out 1/√d_k is: another start and another learning rate, nothing else.
+
+    Chapter 3.
+    """
+    q, p, K, v = _symbols("q", 2), _symbols("p", 2), _symbols("k", 2, 2), _symbols("v", 2)
+    eta, root = Symbol("eta", positive=True), sqrt(sp.Integer(2))
+    scores = q * K.T, p * K.T / root
+    losses = [Matrix([softmax_rows(S).dot(v) ** 2 / 2]) for S in scores]
+    raw, scaled = losses[0].jacobian(q), losses[1].jacobian(p)
+    where = _stand_for(p, root * q)
+    return Proof(
+        r"Descent on raw scores with rate $\eta$ from $\mathbf{q}$ is descent on scaled scores "
+        r"with rate $d_k\eta$ from $\sqrt{d_k}\,\mathbf{q}$.",
+        (
+            let(
+                r"Two keys, $d_k$ = 2, and the loss $o^2/2$ of one output (another loss would "
+                r"change the outer derivative alone). Stretch the query.",
+                r"\mathbf{p}",
+                root * q,
+                r"\sqrt{d_k}\,\mathbf{q}",
+            ),
+            equal(
+                r"Its scaled scores are the raw ones.",
+                r"\mathbf{q}K^\top",
+                scores[0],
+                scores[1],
+                right_tex=r"\mathbf{p}K^\top / \sqrt{d_k}",
+                where=where,
+            ),
+            equal(
+                r"So the losses are equal, and the chain rule stretches one gradient.",
+                r"\nabla_q L",
+                raw,
+                root * scaled,
+                right_tex=r"\sqrt{d_k}\,\nabla_p L",
+                where=where,
+            ),
+            equal(
+                r"After a step the one query is still the other one stretched: the factor in front "
+                r"and the factor of the gradient make $d_k$.",
+                r"\sqrt{d_k}\,(\mathbf{q} - \eta\nabla_q L)",
+                root * (q - eta * raw),
+                p - 2 * eta * scaled,
+                right_tex=r"\mathbf{p} - d_k\eta\,\nabla_p L",
+                where=where,
             ),
         ),
     )
@@ -1962,6 +2085,8 @@ PROOFS: tuple[Callable[[], Proof], ...] = (
     softmax_jacobian,
     jacobian_limits,
     jacobian_norm,
+    median_and_mean,
+    undivided,
     temperature_limits,
     masked_softmax,
     gaussian_kernel,

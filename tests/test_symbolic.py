@@ -68,6 +68,7 @@ fourth = sp.Symbol("m_4")
 q_1, q_2, q_3 = sp.symbols("q_1:4", real=True)
 a = sp.Matrix([sp.symbols("a_1:4", positive=True)])
 quarter = sp.Rational(1, 4)
+shrunk_gradient = proof("undivided").steps[2].right / 2  # divided by √2 where it is multiplied
 FALSE = {
     "the sum has variance √d_k": ("score_variance", -2, sp.sqrt(d_k)),
     "dividing by √d_k divides the variance by √d_k": ("score_variance", -1, sp.sqrt(d_k)),
@@ -94,6 +95,9 @@ FALSE = {
         0,
         sp.Matrix([[0, sp.Symbol("a", positive=True) * (1 - sp.Symbol("a", positive=True))]]),
     ),
+    "the mean gradient vanishes too": ("median_and_mean", -1, 0),
+    "every gradient stays": ("median_and_mean", 4, 1),
+    "the gradient is divided by √d_k": ("undivided", 2, shrunk_gradient),
     "a small temperature picks one": ("temperature_limits", 1, sp.Matrix([[1, 0, 0]])),
     "a mask changes nothing": (
         "masked_softmax",
