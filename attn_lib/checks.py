@@ -27,6 +27,7 @@ from attn_lib.attention import (
     self_attention,
     softmax,
 )
+from attn_lib.gradients import query_jacobian
 from attn_lib.lookup import gaussian_scores
 from attn_lib.masks import causal_mask, window_mask
 from attn_lib.mistakes import (
@@ -35,6 +36,8 @@ from attn_lib.mistakes import (
     EMBEDDING_MISTAKES,
     LOOKUP_MISTAKES,
     MASK_MISTAKES,
+    MOMENT_MISTAKES,
+    QUERY_GRADIENT_MISTAKES,
     SCORE_MISTAKES,
     SELF_ATTENTION_MISTAKES,
     WEIGHT_MISTAKES,
@@ -53,6 +56,8 @@ __all__ = [
     "check_function",
     "check_lookup",
     "check_masked_attention",
+    "check_query_gradient",
+    "check_score_moments",
     "check_scores",
     "check_self_attention",
     "check_softmax",
@@ -614,4 +619,41 @@ def check_embedding(function: Callable) -> Report:
         ],
         mistakes=EMBEDDING_MISTAKES,
         returns=("vectors",),
+    )
+
+
+def check_score_moments(function: Callable) -> Report:
+    """Check ``f(d_k, mu_q, sigma_q, mu_k, sigma_k)``: mean and variance of the raw score q·k."""
+
+    def right(d_k, mu_q, sigma_q, mu_k, sigma_k):
+        means = mu_q**2 * sigma_k**2 + mu_k**2 * sigma_q**2
+        return d_k * mu_q * mu_k, d_k * (sigma_q**2 * sigma_k**2 + means)
+
+    names = ("d_k", "mu_q", "sigma_q", "mu_k", "sigma_k")
+    rows = (7, 0.5, 2.0, -3.0, 0.7), (16, 0.5, 1.0, 0.5, 1.0), (64, 0.0, 1.0, 0.0, 1.0)
+    return check_function(
+        function,
+        right=right,
+        cases=[Case(dict(zip(names, row, strict=True))) for row in rows],
+        mistakes=MOMENT_MISTAKES,
+        returns=("mean", "variance"),
+    )
+
+
+def check_query_gradient(function: Callable) -> Report:
+    """Check ``f(q, K, V, g)``: the gradient by q (d_k,) of g·o, for one query and scaled scores."""
+
+    def right(q, K, V, g):
+        a = attention_weights(attention_scores(q[None], K))
+        return g @ query_jacobian(a, K, V)[0]
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            Case(random_inputs(0, q=(5,), K=(6, 5), V=(6, 3), g=(3,))),
+            Case(random_inputs(1, q=(2,), K=(4, 2), V=(4, 5), g=(5,))),
+        ],
+        mistakes=QUERY_GRADIENT_MISTAKES,
+        returns=("gradient",),
     )

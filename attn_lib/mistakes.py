@@ -540,3 +540,131 @@ EMBEDDING_MISTAKES = (
         lambda ids, E: ids[:, None] * E[: len(ids)],
     ),
 )
+
+
+def _term_variance(mu_q, sigma_q, mu_k, sigma_k):
+    return sigma_q**2 * sigma_k**2 + mu_q**2 * sigma_k**2 + mu_k**2 * sigma_q**2
+
+
+MOMENT_MISTAKES = (
+    Mistake(
+        "means ignored",
+        "your variance is d_k σ_q² σ_k². That needs means of 0: E[q²] is σ_q² + μ_q², and a mean "
+        "that is not 0 makes products of the other side's spread larger.",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            d_k * mu_q * mu_k,
+            d_k * (sigma_q * sigma_k) ** 2,
+        ),
+    ),
+    Mistake(
+        "mean square for variance",
+        "you return the mean of the square. The variance is that less the squared mean, "
+        "E[Z²] − E[Z]², for each of the d_k terms.",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            d_k * mu_q * mu_k,
+            d_k * (sigma_q**2 + mu_q**2) * (sigma_k**2 + mu_k**2),
+        ),
+    ),
+    Mistake(
+        "standard deviation for variance",
+        "your second number is the standard deviation, the root of the variance.",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            d_k * mu_q * mu_k,
+            math.sqrt(d_k * _term_variance(mu_q, sigma_q, mu_k, sigma_k)),
+        ),
+    ),
+    Mistake(
+        "d_k squared",
+        "you multiply the variance of one term by d_k². That is the rule for a constant factor; "
+        "here d_k different, uncorrelated terms are added, and their variances add.",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            d_k * mu_q * mu_k,
+            d_k**2 * _term_variance(mu_q, sigma_q, mu_k, sigma_k),
+        ),
+    ),
+    Mistake(
+        "sigma not squared",
+        "sigma is a standard deviation, so the variances are σ_q² and σ_k².",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            d_k * mu_q * mu_k,
+            d_k * (sigma_q * sigma_k + mu_q**2 * sigma_k + mu_k**2 * sigma_q),
+        ),
+    ),
+    Mistake(
+        "already scaled",
+        "these are mean and variance of the score divided by √d_k. Asked are those of the raw one.",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            math.sqrt(d_k) * mu_q * mu_k,
+            _term_variance(mu_q, sigma_q, mu_k, sigma_k),
+        ),
+    ),
+    Mistake(
+        "crossed",
+        "each squared mean belongs to the *other* side's variance: μ_q² σ_k² and μ_k² σ_q².",
+        lambda d_k, mu_q, sigma_q, mu_k, sigma_k: (
+            d_k * mu_q * mu_k,
+            d_k * _term_variance(mu_k, sigma_q, mu_q, sigma_k),
+        ),
+    ),
+)
+
+
+def _one_query(q, K):
+    return softmax(K @ q / math.sqrt(len(q)))
+
+
+def _pull(a, x):
+    """Go back through one softmax: a ⊙ (x − Σ a x)."""
+    return a * (x - a @ x)
+
+
+def _from_pull(pull: Callable, power: float = 0.5) -> Callable:
+    """Give the gradient by q when going back through the softmax is `pull`."""
+    return lambda q, K, V, g: pull(_one_query(q, K), V @ g) @ K / len(q) ** power
+
+
+QUERY_GRADIENT_MISTAKES = (
+    Mistake(
+        "factor forgotten",
+        "the factor 1/√d_k stands in the scores, so by the chain rule it stands in the gradient "
+        "too. Yours is √d_k times too long.",
+        _from_pull(_pull, 0),
+    ),
+    Mistake(
+        "factor twice",
+        "you divide by √d_k twice. The score is divided once, so its derivative by q is k/√d_k.",
+        _from_pull(_pull, 1),
+    ),
+    Mistake(
+        "average not subtracted",
+        "you let each weight grow with its own score, and forget that they share: J is "
+        "diag(a) − aaᵀ. What one key gains the others lose, so subtract the average Σ a_j x_j.",
+        _from_pull(lambda a, x: a * x),
+    ),
+    Mistake(
+        "diagonal only",
+        "you use a(1 − a), the diagonal of J. Off the diagonal stands −a_i a_j: a score that "
+        "rises takes weight from all other keys.",
+        _from_pull(lambda a, x: a * (1 - a) * x),
+    ),
+    *(
+        Mistake(
+            "raw scores",
+            "your weights come from the raw scores K q: divide by √d_k before the softmax.",
+            lambda q, K, V, g, power=power: _pull(softmax(K @ q), V @ g) @ K / len(q) ** power,
+        )
+        for power in (0, 0.5)
+    ),
+    Mistake(
+        "stopped at the scores",
+        "you stop at the scores: yours has one number for each key. A score is q·k/√d_k, so go "
+        "on to the query: multiply by the keys, and by 1/√d_k.",
+        lambda q, K, V, g: _pull(_one_query(q, K), V @ g),
+    ),
+    Mistake(
+        "gradient of the keys",
+        "this is the gradient by the keys, one row for each. By the query it is the sum over the "
+        "keys of a score's gradient times k/√d_k.",
+        lambda q, K, V, g: np.outer(_pull(_one_query(q, K), V @ g), q) / math.sqrt(len(q)),
+    ),
+)
