@@ -1,5 +1,6 @@
 """What several test files need: the built book, a browser, the front end's tools."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -42,13 +43,15 @@ nbformat.write(notebook, "executed.ipynb")
 def execute():
     """Return a function that runs a notebook in a folder, in a process of its own.
 
-    In this process Playwright's event loop runs, and nbclient would want it.
+    In this process Playwright's event loop runs, and nbclient would want it. The notebook gets the
+    attn_lib of its folder, as a reader's would.
     """
 
     def run(notebook, folder):
         nbformat.write(notebook, folder / "given.ipynb")
         command = [sys.executable, "-c", EXECUTE]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return nbformat.read(folder / "executed.ipynb", as_version=4)
 

@@ -209,7 +209,7 @@ def test_notebooks_hold_no_myst(built_book):
 
 
 @pytest.mark.build
-def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, monkeypatch, execute):
+def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, execute):
     done = run(sys.executable, "book/_ext/attn_book/pack.py")
     assert done.returncode == 0, done.stderr
     (archive,) = (built_book.parent / "notebooks").glob("*.zip")
@@ -220,7 +220,6 @@ def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, monkeypatch, exec
         assert (folder / name).is_file()
     assert not list(folder.rglob("node_modules"))
 
-    monkeypatch.delenv("PYTHONPATH", raising=False)
     notebook = nbformat.read(folder / "qkv.ipynb", as_version=4)
     where = nbformat.v4.new_code_cell("import attn_lib\nprint(attn_lib.__file__)", id="where")
     notebook.cells.append(where)
