@@ -53,7 +53,7 @@ class CostLab(Lab):
     """
 
     settings = ("n", "d", "h", "window", "variant")
-    reserve = (820, 1300)
+    reserve = (870, 1300)
 
     n = Whole(4096, 1, LONGEST)
     d = Whole(512, 1, 16384)

@@ -77,7 +77,7 @@ const WORDS = {
     memory: (now) => [[heads(), ` tiles of ${windowTile(now.window).join(" × ")} at most`], () => "whatever n is"],
     note: (now) =>
       `Another function: a query sees the ${now.window === 1 ? "key of its own token only" : `${now.window} keys up to its own`}. ` +
-      (now.window === 1 ? "Nothing else can ever be read." : `To read from the last token back to the first takes ⌈(n − 1)/(w − 1)⌉ = ${Math.ceil((now.n - 1) / (now.window - 1))} layers.`),
+      (now.window === 1 ? "Nothing else can ever be read." : `To read from the last token back to the first takes ⌈(n − 1)/(w − 1)⌉ = ${Math.ceil((now.n - 1) / (now.window - 1))} layers.`),
   },
   linear: {
     operations: () => [[n(), "(2", d(), sup("2"), "/", heads(), " + ", d(), ")"], (now) => `= ${now.n} · (2 · ${now.d}²/${now.h} + ${now.d})`],
@@ -183,7 +183,7 @@ function build({ signal, set }) {
   };
   const formulas = formulaTable();
   const long = longTable();
-  const note = h("p", { class: "attn-note" });
+  const note = h("p", { class: "attn-note attn-two-lines" });
   const charts = {
     operations: chart({ panel: "operations", title: "Operations: multiply-adds", height: 260 }),
     memory: chart({ panel: "memory", title: "Memory held beside inputs and outputs", height: 260 }),
@@ -209,7 +209,8 @@ function build({ signal, set }) {
   return {
     elements: [
       h("div", { class: "attn-controls attn-wide-values" }, Object.values(controls).map((control) => control.element)),
-      h("div", { class: "attn-beside-note" }, formulas.element, note),
+      formulas.element,
+      note,
       h("div", { class: "attn-columns" }, Object.values(charts).map(({ element }) => element)),
       h("div", { class: "attn-panel-title attn-short" }, h("b", {}, "At a context of 128k tokens")),
       h("p", { class: "attn-note" }, `Logarithmic bars: operations from ${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`),
