@@ -37,14 +37,19 @@ from attn_lib.mistakes import (
     LOOKUP_MISTAKES,
     MASK_MISTAKES,
     MOMENT_MISTAKES,
+    MOVED_SCORES_MISTAKES,
+    ORDER_GAP_MISTAKES,
     QUERY_GRADIENT_MISTAKES,
+    ROPE_MISTAKES,
     SCORE_MISTAKES,
     SELF_ATTENTION_MISTAKES,
+    SINUSOID_MISTAKES,
     WEIGHT_MISTAKES,
     WINDOW_MASK_MISTAKES,
     WRONG_AXIS,
     Mistake,
 )
+from attn_lib.positions import rope, sinusoidal_positions
 
 __all__ = [
     "Case",
@@ -56,10 +61,14 @@ __all__ = [
     "check_function",
     "check_lookup",
     "check_masked_attention",
+    "check_moved_scores",
+    "check_order_gap",
     "check_query_gradient",
+    "check_rope",
     "check_score_moments",
     "check_scores",
     "check_self_attention",
+    "check_sinusoids",
     "check_softmax",
     "check_value",
     "check_window_mask",
@@ -656,4 +665,68 @@ def check_query_gradient(function: Callable) -> Report:
         ],
         mistakes=QUERY_GRADIENT_MISTAKES,
         returns=("gradient",),
+    )
+
+
+def _orders() -> list[np.ndarray]:
+    """Two permutations that are not their own inverse: a reversal would hide a wrong way round."""
+    return [np.array([2, 0, 1, 4, 3]), np.array([1, 3, 0, 2])]
+
+
+def check_moved_scores(function: Callable) -> Report:
+    """Check ``f(S, rho)``, which gives P S Pᵀ, where row i of P X is row rho[i] of X."""
+    return check_function(
+        function,
+        right=lambda S, rho: S[rho][:, rho],
+        cases=[
+            Case(random_inputs(seed, S=(len(rho), len(rho))) | {"rho": rho})
+            for seed, rho in enumerate(_orders())
+        ],
+        mistakes=MOVED_SCORES_MISTAKES,
+        returns=("scores",),
+    )
+
+
+def check_order_gap(function: Callable) -> Report:
+    """Check ``f(O, O_moved, rho)``, the size ‖O_moved − P O‖ of what a layer noticed."""
+    drawn = [
+        random_inputs(seed, O=(len(rho), 3), O_moved=(len(rho), 3)) | {"rho": rho}
+        for seed, rho in enumerate(_orders())
+    ]
+    blind = drawn[0] | {"O_moved": drawn[0]["O"][drawn[0]["rho"]]}
+    return check_function(
+        function,
+        right=lambda O, O_moved, rho: np.linalg.norm(O_moved - O[rho]),
+        cases=[*map(Case, drawn), Case(blind, "of a layer that is equivariant")],
+        mistakes=ORDER_GAP_MISTAKES,
+        returns=("gap",),
+    )
+
+
+def check_sinusoids(function: Callable) -> Report:
+    """Check ``f(n, d)``, the interleaved sinusoidal table of positions 0 … n − 1."""
+    return check_function(
+        function,
+        right=sinusoidal_positions,
+        cases=[
+            Case({"n": 7, "d": 6}),
+            Case({"n": 4, "d": 5}, "an odd width: the last sine has no cosine"),
+            Case({"n": 3, "d": 1}),
+        ],
+        mistakes=SINUSOID_MISTAKES,
+        returns=("table",),
+    )
+
+
+def check_rope(function: Callable) -> Report:
+    """Check ``f(X, positions)``, which turns neighbouring coordinates by RoPE."""
+    return check_function(
+        function,
+        right=rope,
+        cases=[
+            Case(random_inputs(0, X=(5, 6)) | {"positions": np.arange(5)}),
+            Case(random_inputs(1, X=(3, 8)) | {"positions": np.array([7, 0, 4])}, "any places"),
+        ],
+        mistakes=ROPE_MISTAKES,
+        returns=("turned",),
     )

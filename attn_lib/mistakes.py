@@ -13,6 +13,7 @@ import numpy as np
 
 from attn_lib.attention import softmax
 from attn_lib.masks import causal_mask, window_mask
+from attn_lib.positions import rope, sinusoidal_positions
 
 
 class Mistake(NamedTuple):
@@ -668,3 +669,235 @@ QUERY_GRADIENT_MISTAKES = (
         lambda q, K, V, g: np.outer(_pull(_one_query(q, K), V @ g), q) / math.sqrt(len(q)),
     ),
 )
+
+_WAY_BACK = (
+    "you move the wrong way round. Place i takes the token of place rho[i], so row i is row "
+    "`[rho]` of the old; `argsort(rho)`, or Pᵀ in place of P, puts things back. A reversal is "
+    "its own inverse and cannot tell."
+)
+
+MOVED_SCORES_MISTAKES = (
+    Mistake(
+        "columns not moved",
+        "you move the rows only. The keys stand in a new order too: columns move as rows do.",
+        lambda S, rho: S[rho],
+    ),
+    Mistake(
+        "rows not moved",
+        "you move the columns only. The queries stand in a new order too.",
+        lambda S, rho: S[:, rho],
+    ),
+    Mistake("wrong way round", _WAY_BACK, lambda S, rho: S[np.argsort(rho)][:, np.argsort(rho)]),
+    Mistake(
+        "P on both sides",
+        "the factor on the right must be Pᵀ, not P: with P the rows move one way and the columns "
+        "the other.",
+        lambda S, rho: S[rho][:, np.argsort(rho)],
+    ),
+    Mistake(
+        "P on both sides",
+        "the factor on the left must be P, not Pᵀ: now the rows move one way and the columns the "
+        "other.",
+        lambda S, rho: S[np.argsort(rho)][:, rho],
+    ),
+    Mistake(
+        "transposed",
+        "rows and columns are exchanged: rows are queries, columns are keys.",
+        lambda S, rho: S.T[rho][:, rho],
+    ),
+    Mistake(
+        "pairs picked",
+        "`S[rho, rho]` picks n single entries, one for each pair (rho[i], rho[i]). Index twice: "
+        "`S[rho][:, rho]`.",
+        lambda S, rho: S[rho, rho],
+    ),
+)
+
+ORDER_GAP_MISTAKES = (
+    Mistake(
+        "invariance tested",
+        "you compare O_moved with O itself. Outputs move with their tokens: compare with P O.",
+        lambda O, O_moved, rho: np.linalg.norm(O_moved - O),
+    ),
+    Mistake(
+        "wrong way round",
+        _WAY_BACK,
+        lambda O, O_moved, rho: np.linalg.norm(O_moved - O[np.argsort(rho)]),
+    ),
+    Mistake(
+        "root forgotten",
+        "you give the sum of squares. The root is missing.",
+        lambda O, O_moved, rho: ((O_moved - O[rho]) ** 2).sum(),
+    ),
+    Mistake(
+        "signs cancel",
+        "you add up differences with their signs, and they may cancel: a gap of 0 would prove "
+        "nothing. Square them first.",
+        lambda O, O_moved, rho: (O_moved - O[rho]).sum(),
+    ),
+    Mistake(
+        "largest entry",
+        "you give the largest difference. That is a good test too, but the exercise asks for the "
+        "root of the sum of squares.",
+        lambda O, O_moved, rho: np.abs(O_moved - O[rho]).max(),
+    ),
+)
+
+
+def _waves(n, d, exponents, base=10000.0, start=0):
+    """Sines in even columns and cosines in odd ones, with an exponent for each column."""
+    angles = np.arange(start, start + n)[:, None] * float(base) ** -exponents
+    return np.where(np.arange(d) % 2 == 0, np.sin(angles), np.cos(angles))
+
+
+def _of_pair(d):
+    """The right exponents: both columns of a pair share one."""
+    return 2 * (np.arange(d) // 2) / d
+
+
+SINUSOID_MISTAKES = (
+    Mistake(
+        "a frequency for each column",
+        "sine and cosine of a pair have different frequencies in your table. They are the two "
+        "coordinates of one hand of a clock: the exponent takes the number of the pair, "
+        "`column // 2`, twice, and not the number of the column.",
+        lambda n, d: _waves(n, d, np.arange(d) / d),
+    ),
+    Mistake(
+        "factor 2 forgotten",
+        "your hands turn too fast: the exponent of pair r is 2r/d, not r/d.",
+        lambda n, d: _waves(n, d, (np.arange(d) // 2) / d),
+    ),
+    Mistake(
+        "exponent of the wrong sign",
+        "your frequencies grow from pair to pair. They should fall: base to the power −2r/d.",
+        lambda n, d: _waves(n, d, -_of_pair(d)),
+    ),
+    Mistake(
+        "sine and cosine exchanged",
+        "the even columns, counted from 0, are sines: position 0 is the row 0, 1, 0, 1, …",
+        lambda n, d: np.where(
+            np.arange(d) % 2 == 0,
+            np.cos(np.arange(n)[:, None] * 10000.0 ** -_of_pair(d)),
+            np.sin(np.arange(n)[:, None] * 10000.0 ** -_of_pair(d)),
+        ),
+    ),
+    Mistake(
+        "concatenated",
+        "you put all sines first and then all cosines. The columns are right, only their order is "
+        "not what the exercise asks: sine and cosine alternate.",
+        lambda n, d: sinusoidal_positions(n, d, layout="concatenated"),
+    ),
+    Mistake(
+        "positions from 1",
+        "your positions begin with 1; here they begin with 0.",
+        lambda n, d: _waves(n, d, _of_pair(d), start=1),
+    ),
+    Mistake(
+        "transposed",
+        "your table has a column for each position. Rows are positions.",
+        lambda n, d: sinusoidal_positions(n, d).T,
+    ),
+    Mistake(
+        "odd width",
+        "for odd d there is one sine more than there are cosines: cut the cosines to d // 2 "
+        "columns.",
+        lambda n, d: _interleaved_without_care(n, d),
+    ),
+)
+
+
+def _interleaved_without_care(n, d):
+    table = np.zeros((n, d))
+    angles = np.arange(n)[:, None] * 10000.0 ** (-np.arange(0, d, 2) / d)
+    table[:, 0::2], table[:, 1::2] = np.sin(angles), np.cos(angles)
+    return table
+
+
+def _turned(X, angles):
+    """Turn neighbours by an angle for each row and pair."""
+    x, y = X[:, 0::2], X[:, 1::2]
+    cos, sin = np.cos(angles), np.sin(angles)
+    return x * cos - y * sin, x * sin + y * cos
+
+
+def _angles(X, positions, exponents=None):
+    d = X.shape[1]
+    exponents = np.arange(0, d, 2) / d if exponents is None else exponents
+    return np.asarray(positions)[:, None] * 10000.0**-exponents
+
+
+ROPE_MISTAKES = (
+    Mistake(
+        "turned backwards",
+        "you turn the other way. With queries and keys both turned backwards the scores would "
+        "still depend on the offset alone, but a model trained the usual way round would fail.",
+        lambda X, positions: rope(X, -np.asarray(positions)),
+    ),
+    Mistake(
+        "other pairing",
+        "you pair coordinate r with r + d/2. That works too, if everything does it; the exercise "
+        "asks for neighbours, 0 with 1 and 2 with 3.",
+        lambda X, positions: rope(X, positions, pairing="half"),
+    ),
+    Mistake(
+        "pairs not put back",
+        "you read neighbours as pairs and write them one half after the other. Put them back "
+        "where they came from: stack on a new last axis, then reshape.",
+        lambda X, positions: np.concatenate(_turned(X, _angles(X, positions)), axis=-1),
+    ),
+    Mistake(
+        "reflection",
+        "this is a reflection, not a rotation: one of the two signs is wrong. A turn by 0 must "
+        "change nothing.",
+        lambda X, positions: np.stack(
+            (
+                X[:, 0::2] * np.cos(_angles(X, positions))
+                + X[:, 1::2] * np.sin(_angles(X, positions)),
+                X[:, 0::2] * np.sin(_angles(X, positions))
+                - X[:, 1::2] * np.cos(_angles(X, positions)),
+            ),
+            axis=-1,
+        ).reshape(X.shape),
+    ),
+    Mistake(
+        "overwritten too early",
+        "the second coordinate of a pair is computed from the first *after* that one has been "
+        "turned. Keep both old coordinates until both new ones are there.",
+        lambda X, positions: _turned_in_place(X, _angles(X, positions)),
+    ),
+    Mistake(
+        "one frequency",
+        "all your pairs turn at the same speed. Pair r turns by base^(−2r/d) for each step.",
+        lambda X, positions: _stacked(X, _angles(X, positions, np.zeros(X.shape[1] // 2))),
+    ),
+    Mistake(
+        "factor 2 forgotten",
+        "your pairs turn too fast: the exponent of pair r is 2r/d, not r/d.",
+        lambda X, positions: _stacked(
+            X, _angles(X, positions, np.arange(X.shape[1] // 2) / X.shape[1])
+        ),
+    ),
+    Mistake(
+        "places ignored",
+        "you count the rows and ignore `positions`. Behind a cache a row does not stand at its "
+        "own number.",
+        lambda X, positions: rope(X),
+    ),
+    Mistake(
+        "sinusoids added",
+        "you add sinusoids. RoPE adds nothing: it turns each pair and keeps its length.",
+        lambda X, positions: X + sinusoidal_positions(positions, X.shape[1]),
+    ),
+)
+
+
+def _stacked(X, angles):
+    return np.stack(_turned(X, angles), axis=-1).reshape(X.shape)
+
+
+def _turned_in_place(X, angles):
+    Y = np.array(X, float)
+    Y[:, 0::2] = Y[:, 0::2] * np.cos(angles) - Y[:, 1::2] * np.sin(angles)
+    Y[:, 1::2] = Y[:, 0::2] * np.sin(angles) + Y[:, 1::2] * np.cos(angles)
+    return Y
