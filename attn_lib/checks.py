@@ -33,6 +33,7 @@ from attn_lib.masks import causal_mask, window_mask
 from attn_lib.mistakes import (
     ATTENTION_MISTAKES,
     CAUSAL_MASK_MISTAKES,
+    DOCUMENT_MASK_MISTAKES,
     EMBEDDING_MISTAKES,
     LOOKUP_MISTAKES,
     MASK_MISTAKES,
@@ -57,6 +58,7 @@ __all__ = [
     "Report",
     "check_attention",
     "check_causal_mask",
+    "check_document_mask",
     "check_embedding",
     "check_function",
     "check_lookup",
@@ -581,6 +583,25 @@ def check_causal_mask(function: Callable) -> Report:
             Case({"n": 5, "m": 3, "offset": -2}, "more queries than keys"),
         ],
         mistakes=CAUSAL_MASK_MISTAKES,
+        returns=("mask",),
+    )
+
+
+def check_document_mask(function: Callable) -> Report:
+    """Check ``f(documents)``, a boolean causal mask that keeps texts packed in one row apart.
+
+    ``documents[i]`` is the number of the text that token i belongs to. Texts stand one after the
+    other.
+    """
+    return check_function(
+        function,
+        right=lambda documents: causal_mask(len(documents)) & (documents[:, None] == documents),
+        cases=[
+            Case({"documents": np.array([2, 2, 2, 0, 0, 1])}, "numbered in any order"),
+            Case({"documents": np.array([0, 0, 1, 2, 2])}),
+            Case({"documents": np.array([0, 0, 0, 0])}, "one text only"),
+        ],
+        mistakes=DOCUMENT_MASK_MISTAKES,
         returns=("mask",),
     )
 

@@ -423,6 +423,51 @@ CAUSAL_MASK_MISTAKES = (
     ),
 )
 
+_EARLIER_TEXTS = (
+    "a text still reads the texts before it. Two tokens may meet only if they belong to the *same* "
+    "text: compare with ==."
+)
+
+
+def _same_text(documents):
+    return documents[:, None] == documents
+
+
+DOCUMENT_MASK_MISTAKES = (
+    Mistake(
+        "not causal",
+        "a token sees the rest of its own text, its answer too. The mask must be causal *and* "
+        "keep texts apart: combine both with &.",
+        _same_text,
+    ),
+    Mistake(
+        "texts not kept apart",
+        "a token sees the texts before its own: your mask is causal and nothing else.",
+        lambda documents: causal_mask(len(documents)),
+    ),
+    Mistake(
+        "texts not kept apart",
+        _EARLIER_TEXTS,
+        lambda documents: documents[:, None] >= documents,
+    ),
+    Mistake(
+        "masks joined by or",
+        "you allow a pair if *one* mask allows it. A query may look where every mask lets it: "
+        "join with &, not with |.",
+        lambda documents: causal_mask(len(documents)) | _same_text(documents),
+    ),
+    Mistake(
+        "mask polarity",
+        "your mask is the wrong way round: True means that a query **may** look.",
+        lambda documents: ~(causal_mask(len(documents)) & _same_text(documents)),
+    ),
+    Mistake(
+        "rows and columns exchanged",
+        "rows are queries and columns are keys: yours lets a query see the keys after it.",
+        lambda documents: (causal_mask(len(documents)) & _same_text(documents)).T,
+    ),
+)
+
 WINDOW_MASK_MISTAKES = (
     Mistake(
         "window one too wide",

@@ -333,7 +333,9 @@ class TestFiles:
 
 
 class TestStoredModels:
-    @pytest.mark.parametrize("name", ["induction", "induction-two-heads", "honest", "leak"])
+    @pytest.mark.parametrize(
+        "name", ["induction", "induction-two-heads", "honest", "leak", "leak-last-counted"]
+    )
     def test_begin_as_their_recipes_say(self, name):
         stored = load_checkpoints(DATA / f"{name}.npz")
         run = train(start(name, stored.seed), 10, progress=False)
@@ -412,4 +414,4 @@ class TestStoredModels:
         assert written["honest"] > 0.98 and written["leak"] < 0.3
 
 
-NAMES = ("induction", "induction-two-heads", "honest", "leak")
+NAMES = ("induction", "induction-two-heads", "honest", "leak", "leak-last-counted")

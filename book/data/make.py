@@ -1,10 +1,11 @@
 """Remake the trained models the chapters use: ``python book/data/make.py``.
 
-It takes about two minutes and writes, beside itself,
+It takes two to three minutes and writes, beside itself,
 
 - ``induction.npz``: the induction model, with four earlier states;
 - ``induction-two-heads.npz``: the same task, two heads in each layer;
-- ``honest.npz`` and ``leak.npz``: the Markov source with the causal mask and without it.
+- ``honest.npz`` and ``leak.npz``: the Markov source with the causal mask and without it;
+- ``leak-last-counted.npz``: without it too, and the last position's answer counts.
 
 ``attn_lib.training.load_checkpoints`` reads them. The same numpy on the same machine gives the same
 bytes; another may round differently in the last place, and after thousands of steps such a
@@ -49,7 +50,7 @@ def make_induction(name: str, earlier: list[int]) -> Run:
 
 
 def make_markov(name: str) -> Run:
-    """Train one of the two models of the masking chapter."""
+    """Train one of the three models of the masking chapter."""
     moments = [*range(0, 300, 25), *range(300, 1501, 100)]
     run = train(start(name, seed=SEEDS[name]), keep=moments)
     batches = held_out(name)
@@ -69,10 +70,11 @@ def save(run: Run, name: str, *, curves: dict, **options) -> None:
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 
-SEEDS = {"induction": 1, "induction-two-heads": 0, "honest": 0, "leak": 0}
+MARKOV = ("honest", "leak", "leak-last-counted")
+SEEDS = {"induction": 1, "induction-two-heads": 0, **dict.fromkeys(MARKOV, 0)}
 
 if __name__ == "__main__":
     make_induction("induction", earlier=[200, 250, 300, 400])
     make_induction("induction-two-heads", earlier=[])
-    make_markov("honest")
-    make_markov("leak")
+    for name in MARKOV:
+        make_markov(name)
