@@ -1,6 +1,6 @@
 // Long work in short slices, a few milliseconds a frame, so that the page stays quick.
 
-const SLICE_MS = { moving: 1.5, still: 5 }; // while the reader moves something, and after
+const SLICE_MS = { moving: 1, still: 5 }; // while the reader moves something, and after
 const STILL_AFTER_MS = 150;
 
 /**
