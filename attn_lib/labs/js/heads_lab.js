@@ -117,57 +117,69 @@ const TOP = 24;
 
 /** The four matrices drawn to scale, cut into heads: their area is the number of parameters. */
 function parameterBlocks() {
-  const picture = s("svg", { role: "img", class: "attn-chart" });
-  const words = h("div");
-  const element = h("div", { class: "attn-parameters" }, picture, words);
+  const matrices = MATRICES.map(([name, along], at) => ({
+    name, along, shared: name === "K" || name === "V",
+    letter: s("text", { y: TOP - 9, "text-anchor": "middle", class: "attn-letter" }, "W", s("tspan", { dy: 3, class: "attn-index" }, name)),
+    blocks: s("g"),
+    shape: s("text", { "text-anchor": "middle" }),
+    count: s("text", { "text-anchor": "middle", class: "attn-count" }),
+    plus: at < MATRICES.length - 1 ? s("text", { "text-anchor": "middle" }, "+") : null,
+  }));
+  const picture = s("svg", { role: "img", class: "attn-chart" }, matrices.flatMap(({ letter, blocks, shape, count, plus }) => [letter, blocks, shape, count, plus]));
+  const [split, total] = [h("p"), h("p")];
+  const element = h("div", { class: "attn-parameters" }, picture, h("div", {}, split, total));
+  let drawn = "";
+  let placed = 0;
 
-  /** The blocks of one matrix, the chosen one filled. */
-  function blocks(x, side, along, count, chosen, share) {
-    const step = (side * share) / count;
-    return inOrder(count).map((k) => {
-      const [at, size] = [k * step, Math.max(1, step - 2)];
-      return s("rect", {
-        class: k === chosen ? "attn-block attn-chosen" : "attn-block",
-        x: x + (along === "columns" ? at : 0), y: TOP + (along === "columns" ? 0 : at),
-        width: along === "columns" ? size : side - 2, height: along === "columns" ? side - 2 : size,
-      });
+  /** Put letters and numbers in their places. */
+  function place(side, gap) {
+    if (placed === side) return;
+    placed = side;
+    picture.setAttribute("width", 4 * side + 3 * gap);
+    picture.setAttribute("height", TOP + side + 38);
+    matrices.forEach(({ letter, blocks, shape, count, plus }, at) => {
+      const middle = at * (side + gap) + side / 2 - 1;
+      for (const text of [letter, shape, count]) text.setAttribute("x", middle);
+      blocks.setAttribute("transform", `translate(${at * (side + gap)} ${TOP})`);
+      shape.setAttribute("y", TOP + side + 15);
+      count.setAttribute("y", TOP + side + 32);
+      plus?.setAttribute("x", middle + (side + gap) / 2);
+      plus?.setAttribute("y", TOP + side + 32);
     });
+  }
+
+  /** The blocks of one matrix, the chosen one filled; a frame around what sharing saves. */
+  function cut(side, along, count, chosen, share) {
+    const step = (side * share) / count;
+    const blocks = inOrder(count).map((k) => {
+      const [at, size] = [k * step, Math.max(1, step - 2)];
+      const [x, y, width, height] = along === "columns" ? [at, 0, size, side - 2] : [0, at, side - 2, size];
+      return s("rect", { class: k === chosen ? "attn-block attn-chosen" : "attn-block", x, y, width, height });
+    });
+    return share < 1 ? [...blocks, s("rect", { class: "attn-saved", x: side * share, y: 0.5, width: side * (1 - share) - 2.5, height: side - 3 })] : blocks;
   }
 
   return {
     element,
     update({ d, heads, groups, head, d_k, parameters, width }) {
+      const next = [d, heads, groups, head, width].join();
+      if (next === drawn) return;
+      drawn = next;
       const gap = width < NARROW_PX ? 14 : 28;
       const side = Math.min(66, (width - 3 * gap) / 4);
-      picture.setAttribute("width", 4 * side + 3 * gap);
-      picture.setAttribute("height", TOP + side + 38);
-      const group = Math.floor((head * groups) / heads);
-      picture.setAttribute(
-        "aria-label",
-        `The four matrices cut into blocks. ${MATRICES.map(([name, along]) => `W ${name}: ${along === "rows" || name === "Q" ? heads : groups} blocks of ${along}`).join("; ")}. Head ${head + 1} is filled.`,
-      );
-      picture.replaceChildren(
-        ...MATRICES.flatMap(([name, along], at) => {
-          const x = at * (side + gap);
-          const shared = name === "K" || name === "V";
-          const [count, chosen] = shared ? [groups, group] : [heads, head];
-          const share = shared ? groups / heads : 1;
-          const text = (y, content, type) => s("text", { x: x + side / 2 - 1, y, "text-anchor": "middle", class: type }, content);
-          return [
-            s("text", { x: x + side / 2 - 1, y: TOP - 9, "text-anchor": "middle", class: "attn-letter" }, "W", s("tspan", { dy: 3, class: "attn-index" }, name)),
-            share < 1 ? s("rect", { class: "attn-saved", x: x + side * share, y: TOP + 0.5, width: side * (1 - share) - 2.5, height: side - 3 }) : null,
-            ...blocks(x, side, along, count, chosen, share),
-            text(TOP + side + 15, along === "rows" ? `${heads * d_k} × ${d}` : `${d} × ${count * d_k}`),
-            text(TOP + side + 32, parameters[`W_${name}`], "attn-count"),
-            at < 3 ? s("text", { x: x + side + gap / 2 - 1, y: TOP + side + 32, "text-anchor": "middle" }, "+") : null,
-          ].filter(Boolean);
-        }),
-      );
+      place(side, gap);
+      const of = ({ shared }) => (shared ? groups : heads);
+      picture.setAttribute("aria-label", `The four matrices cut into blocks. ${matrices.map((each) => `W ${each.name}: ${of(each)} blocks of ${each.along}`).join("; ")}. Head ${head + 1} is filled.`);
+      for (const each of matrices) {
+        const { name, along, shared, blocks, shape, count } = each;
+        const chosen = shared ? Math.floor((head * groups) / heads) : head;
+        blocks.replaceChildren(...cut(side, along, of(each), chosen, shared ? groups / heads : 1));
+        setText(shape, along === "rows" ? `${heads * d_k} × ${d}` : `${d} × ${of(each) * d_k}`);
+        setText(count, String(parameters[`W_${name}`]));
+      }
+      split.replaceChildren(`The width ${d} is shared out: `, h("b", {}, `${heads} × ${d_k}`), heads > 1 ? `. Each head reads all ${d} coordinates of a token and projects them to ${d_k}.` : ". The one head has all of it.");
       const full = parameters.total === 4 * d * d;
-      words.replaceChildren(
-        h("p", {}, `The width ${d} is shared out: `, h("b", {}, `${heads} × ${d_k}`), heads > 1 ? `. Each head reads all ${d} coordinates of a token and projects them to ${d_k}.` : ". The one head has all of it."),
-        h("p", {}, h("b", { "data-count": parameters.total }, parameters.total), full ? [" parameters, ", h("b", {}, "4", sym("d"), "²"), ", whatever the number of heads."] : ` parameters: ${heads / groups} heads share a key head. With a key head for each: ${4 * d * d}.`),
-      );
+      total.replaceChildren(h("b", {}, parameters.total), ...(full ? [" parameters, ", h("b", {}, "4", sym("d"), "²"), ", whatever the number of heads."] : [` parameters: ${heads / groups} heads share a key head. With a key head for each: ${4 * d * d}.`]));
     },
   };
 }
@@ -209,9 +221,9 @@ function build({ model, signal, set, state }) {
     setText(readout, cell ? cell() : `head ${panel + 1}, ${tokens[row]} → ${tokens[col]}: weight ${fixed(weights[panel][row * n + col], 3)}`);
   };
 
-  const multiples = h("div", { class: "attn-flow attn-multiples" });
   const heads = inOrder(12).map((head) => heatmap({ panel: "weights", kind: "weights", title: `Head ${head + 1}`, attributes: { "data-head": head }, onCell: onCell(head), onRow: (query) => set({ head, query }), signal }));
   const mean = heatmap({ panel: "mean", kind: "weights", title: "Mean", onCell: onCell("mean"), onRow: (query) => set({ query }), signal });
+  const multiples = h("div", { class: "attn-flow attn-multiples" }, mean.element);
   const onRow = (query) => set({ query });
   const panels = {
     joined: heatmap({ panel: "joined", kind: "scores", title: "Side by side", unit: "coordinate", corner: "coord.", onCell: onCell("joined"), onRow, signal }),
@@ -249,8 +261,8 @@ function build({ model, signal, set, state }) {
         const row = A.subarray(query * n, query * n + n);
         return groups < now.heads ? `key head ${Math.floor((r * groups) / now.heads) + 1}` : `${tokens[query]} reads ${tokens[row.indexOf(Math.max(...row))]}`;
       });
-      const shown = [...heads.slice(0, now.heads), mean].map(({ element }) => element);
-      if (multiples.children.length !== shown.length) multiples.replaceChildren(...shown);
+      heads.slice(now.heads).forEach(({ element }) => element.remove());
+      heads.slice(0, now.heads).forEach(({ element }) => element.isConnected || mean.element.before(element));
       const small = fitMultiples(multiples, { width, rows: tokens, cols: tokens, titles: ["over heads", ...says], lines: width < NARROW_PX ? 4 : 2 });
       const places = inOrder(n);
       const square = { n, m: n, theme, cell: small, rows: tokens, cols: tokens, rowIds: places, colIds: places, current: query };

@@ -114,6 +114,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
   let steps = null; // per cell: its colour step, or -1 where forbidden
   let settling = 0;
   let motion = 0; // the running animation frame
+  let painted = ""; // how the cells were last drawn
   let laid = ""; // what the overlay shows
   let place = null; // where each row and column is drawn now: ids to fractional positions
 
@@ -154,17 +155,21 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
 
   const kinds = { [FORBIDDEN]: "attn-forbidden", [LATER]: "attn-later" };
 
+  /** Give every cell its value and colour; true if any has another one. */
   function fill({ values, limit, forbidden, later }) {
+    let changed = false;
     for (let at = 0; at < cells.length; at++) {
       const value = values[at];
       const step = forbidden?.[at] ? FORBIDDEN : later?.[at] ? LATER : colorStep(kind, value, limit);
       if (step !== steps[at] && (step < 0 || steps[at] < 0)) cells[at].className = kinds[step] ?? "";
+      if (step !== steps[at] || value !== shown[at]) changed = true;
       steps[at] = step;
       if (value !== shown[at]) cells[at].setAttribute("data-value", (shown[at] = value));
     }
     clearTimeout(settling);
     if (withDigits()) settling = setTimeout(() => cells.forEach((td, at) => setText(td, text(at))), SETTLE_MS);
     else if (cells[0]?.textContent) cells.forEach((td) => setText(td, ""));
+    return changed;
   }
 
   /** Part blocks of cells by wider gaps, frame some, and write a word over others. */
@@ -313,7 +318,9 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       const resized = !previous || previous.n !== next.n || previous.m !== next.m;
       if (resized) build(next);
       relabel(next);
-      fill(next);
+      const look = [next.theme, next.cell, next.plain, window.devicePixelRatio].join();
+      const stale = fill(next) || resized || look !== painted;
+      painted = look;
       lay(next);
       element.classList.toggle("attn-turned", textWidth(next.cols) > next.cell - 2);
       frame.hidden = next.current < 0;
@@ -325,7 +332,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       setStyle(ramp, "background-image", colorMap(next.theme, kind).ramp);
       const reordered = !resized && String([previous.rowIds, previous.colIds]) !== String([next.rowIds, next.colIds]);
       if (reordered && !stillness() && Math.max(next.n, next.m) <= TRAVEL_UP_TO) travel(place);
-      else if (!motion || resized || reordered) settle(); // else the running motion draws the new values
+      else if (resized || reordered || (stale && !motion)) settle(); // else the running motion draws the new values
       if (reordered && Math.max(next.n, next.m) > TRAVEL_UP_TO && !stillness()) canvas.animate([{ opacity: 0.2 }, { opacity: 1 }], TRAVEL_MS);
     },
     stop() {
