@@ -104,7 +104,7 @@ def tab_stops(page) -> list[str]:
     return stops
 
 
-_MOUNT_AND_REMOVE = """async ([data, times, control]) => {
+_MOUNT_AND_REMOVE = """async ([data, times, control, press]) => {
   for (let k = 0; k < times; k++) {
     const lab = mount(makeModel(structuredClone(data)));
     await frames_(1);
@@ -112,6 +112,7 @@ _MOUNT_AND_REMOVE = """async ([data, times, control]) => {
     input.value = k;
     for (const type of ["input", "change"]) input.dispatchEvent(new Event(type, {bubbles: true}));
     lab.el.querySelector("summary")?.click();
+    if (press) lab.el.querySelector(`[data-action="${press}"]`).click();
     if (k % 2) await frames_(2);
     lab.remove();
   }
@@ -125,21 +126,29 @@ _IMPORT = """async (source) => {
 }"""
 
 
-def assert_nothing_left(open_page, folder: Path, data: dict, control: str) -> None:
-    """After a hundred mounts and removals a page holds what it held after five."""
+def host_page(open_page, folder: Path, **options):
+    """Open a page that has loaded the module which a kernel's host loads, as anywidget does."""
     path = folder / "host.html"
     path.write_text('<!doctype html><html lang="en"><title>Host</title><main></main></html>')
-    page = open_page(path, init=MOUNTS, wait=False)
+    page = open_page(path, init=MOUNTS, wait=False, **options)
     page.evaluate(_IMPORT, (STATIC / "labs.mjs").read_text(encoding="utf-8"))
-    before, after = (_held_after(page, data, control, times) for times in (5, 100))
+    return page
+
+
+def assert_nothing_left(
+    open_page, folder: Path, data: dict, control: str, *, press: str | None = None, **options
+) -> None:
+    """After a hundred mounts and removals a page holds what it held after five."""
+    page = host_page(open_page, folder, **options)
+    before, after = (_held_after(page, [data, times, control, press]) for times in (5, 100))
     assert before["ledger"][:3] == [0, 0, 0]
     assert {**after, "nodes": 0} == {**before, "nodes": 0}
     assert after["nodes"] <= before["nodes"] + 20
 
 
-def _held_after(page, data: dict, control: str, times: int) -> dict:
+def _held_after(page, given: list) -> dict:
     """Mount, move and remove a lab so often; count what the page then holds."""
-    page.evaluate(_MOUNT_AND_REMOVE, [data, times, control])
+    page.evaluate(_MOUNT_AND_REMOVE, given)
     page.wait_for_timeout(600)
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")

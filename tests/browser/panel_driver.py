@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from browser.driver import LabDriver
-
-from attn_lib.labs.base import STATIC
-
-MOUNTS = (Path(__file__).parent / "mounts.js").read_text(encoding="utf-8")
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 # Two frames after the last change; a table is named by its panel, and by its head if it has one.
 _READ = """async (figure) => {
@@ -87,14 +80,6 @@ def link(state: dict) -> str:
     return "#lab?" + "&".join(f"{key}={text}" for key, text in fields.items())
 
 
-def folded(lab, path: Path) -> Path:
-    """Save a lab inside a closed dropdown."""
-    page = lab.save(path).read_text(encoding="utf-8")
-    page = page.replace("<figure", "<details><summary>Open</summary><figure", 1)
-    path.write_text(page.replace("</figure>", "</figure></details>", 1), encoding="utf-8")
-    return path
-
-
 _FOCUSED = """() => {
   const {activeElement: element} = document;
   if (element === document.body) return null;
@@ -117,58 +102,3 @@ def tab_stops(page) -> list[str]:
             break
         stops.append(stop)
     return stops
-
-
-_IMPORT = """async (source) => {
-  const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
-  window.front = await import(url);
-}"""
-
-_MOUNT_AND_REMOVE = """async ([data, times, control, press]) => {
-  for (let k = 0; k < times; k++) {
-    const lab = mount(makeModel(structuredClone(data)));
-    await frames_(1);
-    const input = lab.el.querySelector(`[data-control="${control}"]`);
-    input.value = k % 3;
-    for (const type of ["input", "change"]) input.dispatchEvent(new Event(type, {bubbles: true}));
-    const cell = lab.el.querySelector("table td[data-row]");
-    cell.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
-    lab.el.querySelector(`[data-action="${press}"]`).click();
-    if (k % 2) await frames_(2);
-    lab.remove();
-  }
-  await frames_(2);
-}"""
-
-
-def host_page(open_page, folder: Path, **options):
-    """Open a page that has loaded the module which a kernel's host loads, as anywidget does."""
-    path = folder / "host.html"
-    path.write_text('<!doctype html><html lang="en"><title>Host</title><main></main></html>')
-    page = open_page(path, init=MOUNTS, wait=False, **options)
-    page.evaluate(_IMPORT, (STATIC / "labs.mjs").read_text(encoding="utf-8"))
-    return page
-
-
-def assert_nothing_left(page, data: dict, control: str, press: str) -> None:
-    """After a hundred mounts and removals a page holds what it held after five."""
-    before, after = (_held_after(page, [data, times, control, press]) for times in (5, 100))
-    assert before["ledger"][:3] == [0, 0, 0]
-    assert {**after, "nodes": 0} == {**before, "nodes": 0}
-    assert after["nodes"] <= before["nodes"] + 20
-
-
-def _held_after(page, given: list) -> dict:
-    """Mount, move and remove a lab so often; count what the page then holds."""
-    page.evaluate(_MOUNT_AND_REMOVE, given)
-    page.wait_for_timeout(600)
-    session = page.context.new_cdp_session(page)
-    session.send("HeapProfiler.collectGarbage")
-    session.send("Performance.enable")
-    metrics = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
-    session.detach()
-    ledger = page.evaluate(
-        "[ledger.timers.size, ledger.frames.size, ledger.observers.size,"
-        " document.querySelectorAll('*').length]"
-    )
-    return {"listeners": metrics["JSEventListeners"], "nodes": metrics["Nodes"], "ledger": ledger}

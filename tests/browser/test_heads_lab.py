@@ -6,16 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from browser.chart_driver import PHONE, assert_nothing_left, folded, host_page
 from browser.driver import number
-from browser.panel_driver import (
-    PHONE,
-    PanelDriver,
-    assert_nothing_left,
-    folded,
-    host_page,
-    link,
-    tab_stops,
-)
+from browser.panel_driver import PanelDriver, link, tab_stops
 
 from attn_lib.labs import HeadsLab
 
@@ -315,5 +308,5 @@ def test_one_model_shown_twice_stays_in_step(open_page, tmp_path):
 
 
 def test_a_hundred_mounts_leave_nothing_behind(open_page, tmp_path):
-    page = host_page(open_page, tmp_path)
-    assert_nothing_left(page, HeadsLab().data(), "heads", "resample")
+    data = HeadsLab().data()
+    assert_nothing_left(open_page, tmp_path, data, "heads", press="resample")

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from browser.panel_driver import (
-    PHONE,
-    PanelDriver,
-    assert_nothing_left,
-    folded,
-    host_page,
-    link,
-    tab_stops,
-)
+from browser.chart_driver import PHONE, assert_nothing_left, folded
+from browser.panel_driver import PanelDriver, link, tab_stops
 
 from attn_lib.labs import TilingLab
 
@@ -302,5 +295,7 @@ def test_in_a_closed_dropdown(open_page, tmp_path):
 
 def test_a_hundred_mounts_leave_nothing_behind(open_page, tmp_path):
     """Each is removed while it plays."""
-    page = host_page(open_page, tmp_path, reduced_motion="no-preference")
-    assert_nothing_left(page, TilingLab().data(), "tile_keys", "play")
+    data = TilingLab().data()
+    assert_nothing_left(
+        open_page, tmp_path, data, "tile_keys", press="play", reduced_motion="no-preference"
+    )
