@@ -24,6 +24,7 @@ from attn_lib.attention import (
     attention,
     attention_scores,
     attention_weights,
+    cross_attention,
     self_attention,
     softmax,
 )
@@ -33,12 +34,14 @@ from attn_lib.masks import causal_mask, window_mask
 from attn_lib.mistakes import (
     ATTENTION_MISTAKES,
     CAUSAL_MASK_MISTAKES,
+    CROSS_ATTENTION_MISTAKES,
     DOCUMENT_MASK_MISTAKES,
     EMBEDDING_MISTAKES,
     LOOKUP_MISTAKES,
     MASK_MISTAKES,
     MOMENT_MISTAKES,
     MOVED_SCORES_MISTAKES,
+    NULL_WEIGHT_MISTAKES,
     ORDER_GAP_MISTAKES,
     QUERY_GRADIENT_MISTAKES,
     ROPE_MISTAKES,
@@ -58,12 +61,14 @@ __all__ = [
     "Report",
     "check_attention",
     "check_causal_mask",
+    "check_cross_attention",
     "check_document_mask",
     "check_embedding",
     "check_function",
     "check_lookup",
     "check_masked_attention",
     "check_moved_scores",
+    "check_null_weights",
     "check_order_gap",
     "check_query_gradient",
     "check_rope",
@@ -603,6 +608,50 @@ def check_document_mask(function: Callable) -> Report:
         ],
         mistakes=DOCUMENT_MASK_MISTAKES,
         returns=("mask",),
+    )
+
+
+def check_cross_attention(function: Callable) -> Report:
+    """Check ``f(X, Y, W_Q, W_K, W_V, keep)``: the output, or the weights and the output.
+
+    X (n, d) reads Y (m, d_y); `keep` (m,) is True for the real tokens of the source.
+    """
+
+    def case(seed, n, m, d, d_y, d_k, d_v, real, note=""):
+        shapes = {"X": (n, d), "Y": (m, d_y), "W_Q": (d, d_k), "W_K": (d_y, d_k), "W_V": (d_y, d_v)}
+        inputs = random_inputs(seed, **shapes)
+        return Case(inputs | {"keep": np.arange(m) < real}, note)
+
+    return check_function(
+        function,
+        right=lambda X, Y, W_Q, W_K, W_V, keep: cross_attention(X, Y, W_Q, W_K, W_V, mask=keep),
+        cases=[
+            case(0, 4, 7, 3, 3, 5, 2, real=5),
+            case(1, 6, 3, 4, 2, 3, 5, real=3, note="no padding"),
+            case(2, 3, 4, 2, 5, 4, 3, real=0, note="an empty source"),
+        ],
+        mistakes=CROSS_ATTENTION_MISTAKES,
+        returns=("weights", "output"),
+    )
+
+
+def check_null_weights(function: Callable) -> Report:
+    """Check ``f(S, c)``: softmax of each row with one more score c, whose weight is left out."""
+    large = np.array([[1000.0, 1001, 999], [0, 1, 2]])
+
+    def right(S, c):
+        return softmax(np.hstack([S, np.full((len(S), 1), c)]))[:, :-1]
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            Case(random_inputs(0, S=(4, 6)) | {"c": 0.7}),
+            Case(random_inputs(1, S=(5, 3)) | {"c": -2.0}),
+            Case({"S": large, "c": 1000.0}, "with scores in the thousands"),
+        ],
+        mistakes=NULL_WEIGHT_MISTAKES,
+        returns=("weights",),
     )
 
 

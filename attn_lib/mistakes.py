@@ -468,6 +468,135 @@ DOCUMENT_MASK_MISTAKES = (
     ),
 )
 
+
+def _reading(change: Callable) -> Callable:
+    """Cross-attention whose scores are changed by ``change(S, keep)`` before the softmax."""
+
+    def attend(X, Y, W_Q, W_K, W_V, keep):
+        return _mix(softmax(change(_scaled(X @ W_Q, Y @ W_K), keep)), Y @ W_V)
+
+    return attend
+
+
+CROSS_ATTENTION_MISTAKES = (
+    Mistake(
+        "keys from the reader",
+        "your keys come from X, the reader. Then it reads itself, and the source is never "
+        "looked at: keys and values are made from Y.",
+        lambda X, Y, W_Q, W_K, W_V, keep: _mix(
+            softmax(_allowed(_scaled(X @ W_Q, X @ W_K), keep)), X @ W_V
+        ),
+    ),
+    Mistake(
+        "values from the reader",
+        "you find the right places and then take the values from X. What is read are rows of the "
+        "source: V = Y W_V.",
+        lambda X, Y, W_Q, W_K, W_V, keep: _mix(
+            softmax(_allowed(_scaled(X @ W_Q, Y @ W_K), keep)), X @ W_V
+        ),
+    ),
+    *(
+        Mistake(
+            "reader and source exchanged",
+            "your table has a row for each source token. Queries come from X, so it has n rows, "
+            "one for each reader token, and m columns.",
+            make,
+        )
+        for make in (
+            lambda X, Y, W_Q, W_K, W_V, keep: _mix(
+                softmax(_allowed(_scaled(Y @ W_Q, X @ W_K), keep)), X @ W_V
+            ),
+            lambda X, Y, W_Q, W_K, W_V, keep: _mix(
+                softmax(_allowed(_scaled(Y @ W_K, X @ W_Q), keep)), Y @ W_V
+            ),
+        )
+    ),
+    Mistake(
+        "causal mask",
+        "you forbid the keys after the query's own place. A source is there as a whole before "
+        "anything is written: only its padding must be hidden.",
+        _reading(lambda S, keep: _allowed(S, np.tri(*S.shape, dtype=bool) & keep)),
+    ),
+    Mistake(
+        "mask ignored",
+        "the padding of the source is read: `keep` has no effect.",
+        _reading(lambda S, keep: S),
+    ),
+    Mistake(
+        "mask polarity",
+        "you hide the real tokens and read the padding: True means that a key **may** be read.",
+        _reading(lambda S, keep: _allowed(S, ~keep)),
+    ),
+    Mistake(
+        "mask multiplied",
+        "you multiply scores by the mask. A score of 0 still has weight e⁰ = 1 before "
+        "normalising: forbidden scores must become −∞.",
+        _reading(lambda S, keep: S * keep),
+    ),
+    Mistake(
+        "mask after softmax",
+        "you set weights to 0 after the softmax, so a row no longer sums to one. Mask the scores.",
+        lambda X, Y, W_Q, W_K, W_V, keep: _mix(softmax(_scaled(X @ W_Q, Y @ W_K)) * keep, Y @ W_V),
+    ),
+    Mistake(
+        "wrong axis",
+        WRONG_AXIS,
+        lambda X, Y, W_Q, W_K, W_V, keep: _mix(
+            softmax(_allowed(_scaled(X @ W_Q, Y @ W_K), keep), axis=0), Y @ W_V
+        ),
+    ),
+    Mistake(
+        "no scale",
+        "you leave out the division by √d_k.",
+        lambda X, Y, W_Q, W_K, W_V, keep: _mix(
+            softmax(_allowed((X @ W_Q) @ (Y @ W_K).T, keep)), Y @ W_V
+        ),
+    ),
+)
+
+
+def _with_null(S, c, shift=0.0):
+    powers = np.exp(S - shift)
+    return powers / (np.exp(c - shift) + powers.sum(axis=-1, keepdims=True))
+
+
+NULL_WEIGHT_MISTAKES = (
+    Mistake(
+        "no null",
+        "your rows sum to one: the empty answer takes no share. Its e^c belongs in the "
+        "denominator.",
+        lambda S, c: softmax(S),
+    ),
+    Mistake(
+        "c not exponentiated",
+        "you add c to the denominator. It is a score like the others: add e^c.",
+        lambda S, c: np.exp(S) / (c + np.exp(S).sum(axis=-1, keepdims=True)),
+    ),
+    Mistake(
+        "c ignored",
+        "you add 1, which is e^c for c = 0 only.",
+        lambda S, c: _with_null(S, 0.0),
+    ),
+    Mistake(
+        "null among the answers",
+        "your table has a column too many: the empty answer has weight, but it is not one of the "
+        "m keys. Leave its column out *after* normalising.",
+        lambda S, c: softmax(np.hstack([S, np.full((len(S), 1), c)])),
+    ),
+    Mistake(
+        "exp overflows",
+        "NaN for scores near 1000: subtract the largest of a row's scores *and c* first.",
+        _with_null,
+    ),
+    Mistake(
+        "shift forgotten in c",
+        "you subtract each row's largest score from the scores and not from c, so the empty "
+        "answer gets another share in every row.",
+        lambda S, c: _with_null(S - S.max(axis=-1, keepdims=True), c),
+    ),
+)
+
+
 WINDOW_MASK_MISTAKES = (
     Mistake(
         "window one too wide",
