@@ -138,7 +138,7 @@ function build({ model, signal, set, state }) {
   const panels = {
     scores: heatmap({ panel: "scores", kind: "scores", title: "Scores", unit: "key", digits: 1, onCell, onRow, signal }),
     weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", unit: "key", onCell, onRow, signal }),
-    output: heatmap({ panel: "output", kind: "scores", title: "Outputs", unit: "coordinate", onCell: onOutput, onRow, signal }),
+    output: heatmap({ panel: "output", kind: "scores", title: "Outputs", unit: "coordinate", corner: "coord.", onCell: onOutput, onRow, signal }),
   };
   const flow = h("div", { class: "attn-flow" }, Object.values(panels).map((panel) => panel.element));
   const sum = weightedSum();

@@ -52,6 +52,7 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     store.set(clean({ ...clean(store.state), ...patch }));
   };
   function say(...content) {
+    if (notice.hidden && !content.length) return;
     notice.replaceChildren(...content);
     notice.hidden = !content.length;
   }

@@ -107,6 +107,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     h("div", { class: "attn-bar", "aria-hidden": "true" }, low, ramp, high),
   );
   const pen = canvas.getContext("2d");
+  const swatch = h("canvas");
 
   let view = null; // what update() was last given
   let cells = []; // per cell: its td
@@ -201,10 +202,19 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     const gap = Math.max(1, Math.round(dense));
     const xs = colIds.map((id) => Math.round(place.cols.get(id) * px));
     const ys = rowIds.map((id) => Math.round(place.rows.get(id) * px));
-    for (let at = 0; at < steps.length; at++) {
-      if (steps[at] < 0) continue; // the cell's own hatching or shade shows
-      pen.fillStyle = css[steps[at]];
-      pen.fillRect(xs[at % m], ys[(at / m) | 0], px - gap, px - gap);
+    if (motion) {
+      for (let at = 0; at < steps.length; at++) {
+        if (steps[at] < 0) continue; // the cell's own hatching or shade shows
+        pen.fillStyle = css[steps[at]];
+        pen.fillRect(xs[at % m], ys[(at / m) | 0], px - gap, px - gap);
+      }
+    } else {
+      // at rest: one pixel a cell, enlarged in one go, then the gaps; a third of the time of many rectangles
+      paintPixels(swatch);
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(swatch, 0, 0, canvas.width, canvas.height);
+      for (const x of xs) pen.clearRect(x + px - gap, 0, gap, canvas.height);
+      for (const y of ys) pen.clearRect(0, y + px - gap, canvas.width, gap);
     }
     if (withDigits()) {
       const texts = Array.from(steps, (_, at) => text(at));
@@ -219,15 +229,15 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     }
   }
 
-  /** Draw one pixel a cell and let the browser enlarge it: what a large map can afford at every step. */
-  function paintPixels() {
+  /** Draw one pixel a cell, to be enlarged: what a large map can afford at every step. */
+  function paintPixels(target) {
     const { n, m, theme } = view;
     const { colors } = colorMap(theme, kind);
     const image = new ImageData(m, n);
     for (let at = 0; at < steps.length; at++) if (steps[at] >= 0) image.data.set(colors[steps[at]], at * 4);
-    if (canvas.width !== m) canvas.width = m;
-    if (canvas.height !== n) canvas.height = n;
-    pen.putImageData(image, 0, 0);
+    if (target.width !== m) target.width = m;
+    if (target.height !== n) target.height = n;
+    target.getContext("2d").putImageData(image, 0, 0);
   }
 
   /** Let rows and columns travel from where they are drawn to where they now belong. */
@@ -249,8 +259,8 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       const at = (list) => new Map(list.map(([id, start, end]) => [id, start + (end - start) * eased]));
       place = { rows: at(rows), cols: at(cols) };
       if (t < 1) {
-        paint();
         motion = requestAnimationFrame(tick);
+        paint();
       } else settle();
     };
     tick(started);
@@ -265,7 +275,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     element.classList.remove("attn-moving");
     canvas.classList.toggle("attn-pixels", !few());
     if (few()) paint();
-    else paintPixels();
+    else paintPixels(canvas);
   }
 
   const find = (target) => {
