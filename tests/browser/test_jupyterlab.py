@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from browser.driver import LabDriver
 from browser.jupyter import open_notebook, serve
+from browser.panel_driver import PanelDriver
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,23 @@ def test_two_views_and_a_linked_slider_stay_in_step(notebook, probe):
     )
     assert_in_step(notebook, probe)
     np.testing.assert_array_equal(probe.shown().weights.values, second.shown().weights.values)
+
+
+def test_a_lab_of_another_kind_moves_both_ways_too(notebook):
+    notebook.run("from attn_lib.labs import MaskLab\nrules = MaskLab(title='rules')\nrules")
+    lab = PanelDriver(notebook.page, 'figure.attn-lab[aria-label="rules"]')
+    lab.figure.wait_for()
+    lab.control("mask").select_option("window")
+    lab.control("n").fill("4")
+    lab.shown()
+    assert notebook.read("[rules.mask, rules.n]") == ["window", 4]
+    notebook.run("rules.offset = 2")
+    notebook.page.wait_for_function(
+        """() => document.querySelector('figure[aria-label="rules"] [data-control=offset]').value === "2"
+        """  # noqa: E501
+    )
+    python = np.array(notebook.read("rules.weights.tolist()"))
+    np.testing.assert_allclose(lab.shown()["panels"]["weights"]["values"], python, atol=1e-6)
 
 
 def test_bad_values_are_refused_in_python_and_the_page_stays(notebook, probe):
