@@ -1,7 +1,7 @@
 """Measure how quick a lab is: alive after load, work per slider step, and against interact.
 
     python tests/benchmarks/labs.py              everything, with a JupyterLab of its own
-    python tests/benchmarks/labs.py steps pages  these alone
+    python tests/benchmarks/labs.py steps labs   these alone
 
 Main-thread work is what Chromium's DevTools protocol counts as tasks. It is given as processor
 time of that thread, so a busy machine changes it little, and as time on the clock. The first
@@ -21,6 +21,7 @@ import find_chromium  # noqa: E402
 from browser.jupyter import open_notebook, serve  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 
+from attn_lib import labs  # noqa: E402
 from attn_lib.labs import AttentionLab  # noqa: E402
 from attn_lib.labs.base import STATIC  # noqa: E402
 
@@ -123,6 +124,31 @@ def measure_steps(browser, folder: Path) -> None:
         page.context.close()
 
 
+def measure_labs(browser, folder: Path) -> None:
+    """Report work per step of every other lab at its default size, less that of idle frames."""
+    for lab, control in (
+        (labs.LookupLab, "query_x"),
+        (labs.ScoreScaleLab, "d_k"),
+        (labs.PositionLab, "offset"),
+        (labs.MaskLab, "offset"),
+        (labs.HeadsLab, "heads"),
+        (labs.TilingLab, "step"),
+        (labs.CostLab, "n"),
+    ):
+        page = browser.new_context(viewport={"width": 1280, "height": 1200}).new_page()
+        page.goto(lab(name="lab").save(folder / f"{lab.__name__}.html").as_uri())
+        ends = "(input) => [Number(input.min), Number(input.max)]"
+        low, high = page.locator(f"[data-control={control}]").evaluate(ends)
+        values = [low + (high - low) * (7 * k % STEPS) / STEPS for k in range(STEPS)]
+        work(page, control, values, "threadTicks")
+        idle, step = (
+            min(work(page, control, given, "threadTicks")["all"] for _ in range(ROUNDS))
+            for given in ([None] * STEPS, values)
+        )
+        report(f"{lab.__name__}, a step of {control}, processor time", step - idle, "ms", 8)
+        page.context.close()
+
+
 def measure_pages(browser, folder: Path) -> None:
     """Report when the first lab is alive: in a file of its own and in the book's pages."""
     files = [AttentionLab(name="lab").save(folder / "lab.html")]
@@ -220,7 +246,12 @@ def measure_jupyter(browser, folder: Path) -> None:
     report("ratio", slow / quick, "", TARGETS["ratio"], least=True)
 
 
-PARTS_TO_RUN = {"pages": measure_pages, "steps": measure_steps, "jupyter": measure_jupyter}
+PARTS_TO_RUN = {
+    "pages": measure_pages,
+    "steps": measure_steps,
+    "labs": measure_labs,
+    "jupyter": measure_jupyter,
+}
 
 
 def main() -> None:
