@@ -213,8 +213,12 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       paintPixels(swatch);
       pen.imageSmoothingEnabled = false;
       pen.drawImage(swatch, 0, 0, canvas.width, canvas.height);
-      for (const x of xs) pen.clearRect(x + px - gap, 0, gap, canvas.height);
-      for (const y of ys) pen.clearRect(0, y + px - gap, canvas.width, gap);
+      pen.globalCompositeOperation = "destination-out";
+      pen.beginPath();
+      for (const x of xs) pen.rect(x + px - gap, 0, gap, canvas.height);
+      for (const y of ys) pen.rect(0, y + px - gap, canvas.width, gap);
+      pen.fill();
+      pen.globalCompositeOperation = "source-over";
     }
     if (withDigits()) {
       const texts = Array.from(steps, (_, at) => text(at));
