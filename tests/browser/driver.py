@@ -74,6 +74,7 @@ class LabDriver:
 
     def drag(self, token: int, onto: int):
         """Drag a token to the place of another."""
+        self.shown()  # a scene that has just been chosen brings new chips in the next frame
         mouse = self.page.mouse
         mouse.move(*self._centre(token))
         mouse.down()
