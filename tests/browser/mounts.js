@@ -19,9 +19,12 @@ for (const name of ["ResizeObserver", "MutationObserver", "IntersectionObserver"
     disconnect() { ledger.observers.delete(this); super.disconnect(); }
   };
 
-for (const name of ["clearRect"]) { // a heatmap with digits clears its canvas once a picture
+for (const name of ["clearRect", "putImageData"]) {
   const paint = CanvasRenderingContext2D.prototype[name];
-  CanvasRenderingContext2D.prototype[name] = function (...given) { ledger.paints++; return paint.apply(this, given); };
+  CanvasRenderingContext2D.prototype[name] = function (...given) {
+    if (this.canvas.isConnected) ledger.paints++; // not what is prepared out of sight
+    return paint.apply(this, given);
+  };
 }
 
 window.makeModel = (data) => {
