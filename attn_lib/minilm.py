@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from attn_lib.block import BlockResult, block, layer_norm, layer_params
+from attn_lib.examples import Scene
 from attn_lib.heads import head_contributions
 
 LAYERS, HEADS, WIDTH, EPS = 6, 12, 384, 1e-12
@@ -180,12 +181,29 @@ def value_norms(params: dict[str, np.ndarray], result: MiniLMResult) -> np.ndarr
     -----
     Chapters 12 and 13; Kobayashi et al. (2020).
     """
-    return np.stack(
-        [
-            np.linalg.norm(head_contributions(b.attention.V, params[f"{number}.W_O"]), axis=-1)
-            for number, b in enumerate(result.blocks)
-        ]
-    )
+    return np.stack([np.linalg.norm(U, axis=-1) for U in _written(params, result)])
+
+
+def value_products(params: dict[str, np.ndarray], result: MiniLMResult) -> np.ndarray:
+    """Give all inner products of what the keys of a head hand over: ``(v_j W_O) · (v_l W_O)``.
+
+    Parameters
+    ----------
+    params : dict of ndarray
+        `MiniLM.params`.
+    result : MiniLMResult
+        A forward pass.
+
+    Returns
+    -------
+    ndarray, shape (6, ..., 12, n, n)
+        With ``G`` of one head, a mixture with coefficients c has the length √(c G cᵀ).
+
+    Notes
+    -----
+    Chapter 13.
+    """
+    return np.stack([U @ np.swapaxes(U, -1, -2) for U in _written(params, result)])
 
 
 # --- what the pages show --------------------------------------------------------------------------
@@ -207,6 +225,8 @@ class Reading(NamedTuple):
         A few heads whole: ``softmax(Q Kᵀ / √32)`` gives their weights again.
     bank : ndarray, shape (7, 384), or None
         The row of the token *bank*: embedding, then after each layer.
+    products : ndarray, shape (6, 12, n, n), or None
+        See `value_products`.
     """
 
     text: str
@@ -215,9 +235,12 @@ class Reading(NamedTuple):
     norms: np.ndarray
     heads: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
     bank: np.ndarray | None
+    products: np.ndarray | None = None
 
 
-def read_sentence(model: MiniLM, text: str, heads: list[tuple[int, int]]) -> Reading:
+def read_sentence(
+    model: MiniLM, text: str, heads: list[tuple[int, int]], *, products: bool = False
+) -> Reading:
     """Run the model over one sentence and keep what the pages show.
 
     Parameters
@@ -228,6 +251,8 @@ def read_sentence(model: MiniLM, text: str, heads: list[tuple[int, int]]) -> Rea
         The sentence.
     heads : list of (layer, head)
         The heads to keep whole.
+    products : bool, default False
+        Keep `value_products` too?
 
     Returns
     -------
@@ -241,10 +266,11 @@ def read_sentence(model: MiniLM, text: str, heads: list[tuple[int, int]]) -> Rea
     }
     bank = result.hidden[:, tokens.index("bank")] if "bank" in tokens else None
     norms = value_norms(model.params, result)
-    return Reading(text, tokens, result.weights, norms, whole, bank)
+    G = value_products(model.params, result) if products else None
+    return Reading(text, tokens, result.weights, norms, whole, bank, G)
 
 
-def write_export(path: str | Path, readings: dict[str, Reading]) -> None:
+def write_export(path: str | Path, readings: dict[str, Reading], *, difference: float) -> None:
     """Write readings into one small file; the same readings give the same bytes.
 
     Parameters
@@ -253,8 +279,11 @@ def write_export(path: str | Path, readings: dict[str, Reading]) -> None:
         The ``.npz`` to write.
     readings : dict of str to Reading
         Weights are rounded to multiples of 1/65535, the rest to float32.
+    difference : float
+        The largest one from another implementation, kept to two digits.
     """
     arrays = {"about": np.array(_ABOUT), "names": np.array(list(readings))}
+    arrays["difference"] = np.array(f"{difference:.1e}")
     for name, reading in readings.items():
         arrays[f"{name}.text"] = np.array(reading.text)
         arrays[f"{name}.tokens"] = np.array(reading.tokens)
@@ -264,6 +293,8 @@ def write_export(path: str | Path, readings: dict[str, Reading]) -> None:
             arrays[f"{name}.head.{layer}.{head}"] = np.stack(whole).astype("<f4")
         if reading.bank is not None:
             arrays[f"{name}.bank"] = reading.bank.astype("<f4")
+        if reading.products is not None:
+            arrays[f"{name}.products"] = reading.products.astype("<f4")
     np.savez(path, **arrays)  # stored, not compressed: zlib's bytes differ between versions
 
 
@@ -288,6 +319,84 @@ def read_export(path: str | Path) -> dict[str, Reading]:
         return {str(name): _reading(str(name), file) for name in file["names"]}
 
 
+def read_origin(path: str | Path) -> tuple[str, float]:
+    """Read where an export comes from, and how far its run was from another implementation.
+
+    Parameters
+    ----------
+    path : path
+        The ``.npz``.
+
+    Returns
+    -------
+    about : str
+        Model, licence, hash, rounding.
+    difference : float
+        The largest difference between our rows and weights and those of PyTorch.
+
+    Notes
+    -----
+    Chapter 13.
+    """
+    with np.load(path) as file:
+        return str(file["about"]), float(str(file["difference"]))
+
+
+def head_scene(reading: Reading, layer: int, head: int, *, name: str, query: str) -> Scene:
+    """Make a scene for `AttentionLab` of one head that was kept whole.
+
+    Parameters
+    ----------
+    reading : Reading
+        Of one sentence.
+    layer, head : int
+        One of ``reading.heads``.
+    name : str
+        The scene's id.
+    query : str
+        The token chosen when the lab opens.
+
+    Returns
+    -------
+    Scene
+        Token vectors are one-hot, so that the three maps hold the head's queries, keys and
+        values, a row for each token. Of the 32 coordinates of a value the four directions in
+        which the values are largest are kept. All is rounded to three decimals.
+
+    Raises
+    ------
+    ValueError
+        If the head was not kept, or the sentence has no such token.
+
+    Notes
+    -----
+    Chapter 13.
+    """
+    if (layer, head) not in reading.heads:
+        raise ValueError(f"heads kept whole are {list(reading.heads)}: got {(layer, head)}")
+    if query not in reading.tokens:
+        raise ValueError(f"the tokens are {reading.tokens}: got query {query!r}")
+    Q, K, V = reading.heads[layer, head]
+    directions = np.linalg.svd(V, full_matrices=False)[2][:4]
+    V = V @ directions.T
+    V = V * np.sign(V[np.abs(V).argmax(axis=0), range(4)])  # a singular vector has no sign
+    n = len(reading.tokens)
+    return Scene(
+        name=name,
+        label=f"layer {layer}, head {head}: {reading.text}",
+        tokens=tuple(reading.tokens),
+        features=tuple(f"token {i}" for i in range(n)),
+        X=np.eye(n),
+        W_Q=Q.round(3),
+        W_K=K.round(3),
+        W_V=V.round(3),
+        outputs=("1st", "2nd", "3rd", "4th"),
+        query=reading.tokens.index(query),
+        note=f"Head {head} of layer {layer} of all-MiniLM-L6-v2: trained. Of the 32 coordinates "
+        "of the values, the four largest directions.",
+    )
+
+
 # --- inside ---------------------------------------------------------------------------------------
 
 _ABOUT = (
@@ -296,6 +405,14 @@ _ABOUT = (
     f"model.safetensors with SHA-256 {SHA256['model.safetensors']}. Weights are uint16 multiples "
     "of 1/65535 (error below 8e-6), all else is float32."
 )
+
+
+def _written(params: dict[str, np.ndarray], result: MiniLMResult) -> list[np.ndarray]:
+    """Each layer's values as they enter the stream, v_j W_O^(r): (..., 12, n, 384)."""
+    return [
+        head_contributions(b.attention.V, params[f"{number}.W_O"])
+        for number, b in enumerate(result.blocks)
+    ]
 
 
 def _package_folder() -> Path:
@@ -336,7 +453,10 @@ def _reading(name: str, file: Any) -> Reading:
     start = f"{name}.head."
     keys = [key for key in file.files if key.startswith(start)]
     heads = {tuple(map(int, key[len(start) :].split("."))): file[key].astype(float) for key in keys}
-    bank = file[f"{name}.bank"].astype(float) if f"{name}.bank" in file.files else None
+    bank, products = (
+        file[f"{name}.{part}"].astype(float) if f"{name}.{part}" in file.files else None
+        for part in ("bank", "products")
+    )
     return Reading(
         str(file[f"{name}.text"]),
         file[f"{name}.tokens"].tolist(),
@@ -344,4 +464,5 @@ def _reading(name: str, file: Any) -> Reading:
         file[f"{name}.norms"].astype(float),
         {place: tuple(whole) for place, whole in heads.items()},
         bank,
+        products,
     )
