@@ -35,6 +35,7 @@ from attn_lib.mistakes import (
     ATTENTION_MISTAKES,
     CAUSAL_MASK_MISTAKES,
     CROSS_ATTENTION_MISTAKES,
+    CUT_KEY_MISTAKES,
     DOCUMENT_MASK_MISTAKES,
     EMBEDDING_MISTAKES,
     LOOKUP_MISTAKES,
@@ -42,6 +43,7 @@ from attn_lib.mistakes import (
     MOMENT_MISTAKES,
     MOVED_SCORES_MISTAKES,
     NULL_WEIGHT_MISTAKES,
+    OFFSET_MISTAKES,
     ORDER_GAP_MISTAKES,
     QUERY_GRADIENT_MISTAKES,
     ROPE_MISTAKES,
@@ -652,6 +654,51 @@ def check_null_weights(function: Callable) -> Report:
         ],
         mistakes=NULL_WEIGHT_MISTAKES,
         returns=("weights",),
+    )
+
+
+def check_cut_key(function: Callable) -> Report:
+    """Check ``f(a, V, s)``: how the output of one query changes when key s is masked."""
+
+    def right(a, V, s):
+        rest = np.where(np.arange(len(a)) == s, 0.0, a)
+        return rest / rest.sum() @ V - a @ V
+
+    def case(seed, m, d, s, note=""):
+        drawn = random_inputs(seed, a=(m,), V=(m, d))
+        return Case(drawn | {"a": softmax(drawn["a"]), "s": s}, note)
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            case(0, 5, 3, s=1),
+            case(1, 4, 2, s=3, note="the last key"),
+            case(2, 6, 1, s=0, note="values of one coordinate"),
+        ],
+        mistakes=CUT_KEY_MISTAKES,
+    )
+
+
+def check_offset_score(function: Callable) -> Report:
+    """Check ``f(A, offset)``: each head's mean weight on the key `offset` places on, (h,)."""
+
+    def right(A, offset):
+        return A.diagonal(offset, axis1=-2, axis2=-1).mean(axis=-1)
+
+    def case(seed, h, n, offset, note=""):
+        A = softmax(2 * random_inputs(seed, A=(h, n, n))["A"])
+        return Case({"A": A, "offset": offset}, note)
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            case(0, 4, 6, -2),
+            case(1, 3, 5, 1, note="a key after the query"),
+            case(2, 2, 4, 0, note="the query's own key"),
+        ],
+        mistakes=OFFSET_MISTAKES,
     )
 
 

@@ -1266,6 +1266,76 @@ def masked_softmax() -> Proof:
     )
 
 
+def cut_key() -> Proof:
+    """Prove what it changes to take one key away, in both ways, and what a constant changes.
+
+    Returns
+    -------
+    Proof
+        Chapter 13.
+    """
+    s, v, c = _symbols("s", 3), _symbols("v", 3), Symbol("c", real=True)
+    a, masked = _softmax(*s), _softmax(s[0], s[1], -sp.oo)
+    shifted = v + c * ones(1, 3)
+
+    def by_zeroing(v: Matrix) -> sp.Expr:
+        return _row(a[0], a[1], 0).dot(v) - a.dot(v)
+
+    def by_masking(v: Matrix) -> sp.Expr:
+        return masked.dot(v) - a.dot(v)
+
+    return Proof(
+        r"What it changes to cut a key: by its value if its weight is set to 0, by its distance "
+        r"from the rest if it is masked; and only the second survives a constant.",
+        (
+            equal(
+                r"One key's weight and value, and the others' shares among themselves, make the "
+                r"output.",
+                r"\mathbf{a} \cdot \mathbf{v}",
+                a.dot(v),
+                a[2] * v[2] + (1 - a[2]) * masked.dot(v),
+                right_tex=r"a_3 v_3 + (1 - a_3)\, o'",
+            ),
+            equal(
+                r"Set its weight to 0 and leave the others: its term is missing.",
+                r"a_1 v_1 + a_2 v_2 - o",
+                by_zeroing(v),
+                -a[2] * v[2],
+                right_tex=r"-a_3 v_3",
+            ),
+            equal(
+                r"Mask it, and the others share out its weight.",
+                r"o' - o",
+                by_masking(v),
+                a[2] * (masked.dot(v) - v[2]),
+                right_tex=r"a_3 (o' - v_3)",
+            ),
+            equal(
+                r"Add a constant to all values: the output has it too, whatever the weights are, "
+                r"so a later bias can take it off again.",
+                r"\mathbf{a} \cdot (\mathbf{v} + c) - c",
+                a.dot(shifted) - c,
+                a.dot(v),
+                right_tex=r"\mathbf{a} \cdot \mathbf{v}",
+            ),
+            differ(
+                r"The model is the same, yet the term of the key is another one:",
+                r"a_3 (v_3 + c)",
+                a[2] * shifted[2],
+                a[2] * v[2],
+                right_tex=r"a_3 v_3",
+            ),
+            equal(
+                r"What masking changes does not see the constant.",
+                r"	ext{the same change, with } \mathbf{v} + c",
+                by_masking(shifted),
+                by_masking(v),
+                right_tex=r"o' - o",
+            ),
+        ),
+    )
+
+
 # --- queries, keys and values (chapters 1, 2 and 10) ----------------------------------------------
 
 
@@ -2148,6 +2218,7 @@ PROOFS: tuple[Callable[[], Proof], ...] = (
     undivided,
     temperature_limits,
     masked_softmax,
+    cut_key,
     gaussian_kernel,
     own_score_is_largest,
     only_products_matter,
@@ -2160,6 +2231,7 @@ PROOFS: tuple[Callable[[], Proof], ...] = (
     duplication,
     causal_derivatives,
     causal_order,
+    source_order,
     sinusoid_rotation,
     rope_offset,
     heads_sum,

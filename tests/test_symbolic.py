@@ -104,6 +104,13 @@ FALSE = {
         -1,
         softmax_rows(sp.Matrix([sp.symbols("s_1:4", real=True)])),
     ),
+    "a key of value 0 can be masked for nothing": ("cut_key", 2, 0),
+    "its term is what masking takes": (
+        "cut_key",
+        2,
+        -symbolic.softmax_rows(sp.Matrix([sp.symbols("s_1:4", real=True)]))[2]
+        * sp.Symbol("v_3", real=True),
+    ),
     "the order of two tokens": ("causal_derivatives", -2, sp.eye(3)),
     "rows compare by their places": ("sinusoid_rotation", 3, sp.cos((2 * p + k) * theta)),
     "scores are unchanged by RoPE": ("rope_offset", -1, sp.Symbol("q_1") * sp.Symbol("k_1")),
