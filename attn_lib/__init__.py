@@ -14,6 +14,14 @@ from attn_lib.attention import (
     self_attention,
     softmax,
 )
+from attn_lib.heads import (
+    MultiHeadResult,
+    head_contributions,
+    merge_heads,
+    multi_head_attention,
+    multi_head_parameters,
+    split_heads,
+)
 from attn_lib.lookup import exact_scores, gaussian_scores, hard_weights
 from attn_lib.masks import (
     apply_mask,
@@ -36,6 +44,7 @@ from attn_lib.source import show
 
 __all__ = [
     "AttentionResult",
+    "MultiHeadResult",
     "add_positions",
     "alibi_bias",
     "alibi_slopes",
@@ -50,6 +59,10 @@ __all__ = [
     "exact_scores",
     "gaussian_scores",
     "hard_weights",
+    "head_contributions",
+    "merge_heads",
+    "multi_head_attention",
+    "multi_head_parameters",
     "padding_mask",
     "prefix_mask",
     "relative_bias",
@@ -58,5 +71,6 @@ __all__ = [
     "show",
     "sinusoidal_positions",
     "softmax",
+    "split_heads",
     "window_mask",
 ]

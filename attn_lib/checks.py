@@ -29,6 +29,7 @@ from attn_lib.attention import (
     softmax,
 )
 from attn_lib.gradients import query_jacobian
+from attn_lib.heads import multi_head_attention, split_heads
 from attn_lib.lookup import gaussian_scores
 from attn_lib.masks import causal_mask, window_mask
 from attn_lib.mistakes import (
@@ -42,6 +43,7 @@ from attn_lib.mistakes import (
     MASK_MISTAKES,
     MOMENT_MISTAKES,
     MOVED_SCORES_MISTAKES,
+    MULTI_HEAD_MISTAKES,
     NULL_WEIGHT_MISTAKES,
     OFFSET_MISTAKES,
     ORDER_GAP_MISTAKES,
@@ -50,6 +52,7 @@ from attn_lib.mistakes import (
     SCORE_MISTAKES,
     SELF_ATTENTION_MISTAKES,
     SINUSOID_MISTAKES,
+    SPLIT_MISTAKES,
     WEIGHT_MISTAKES,
     WINDOW_MASK_MISTAKES,
     WRONG_AXIS,
@@ -70,6 +73,7 @@ __all__ = [
     "check_lookup",
     "check_masked_attention",
     "check_moved_scores",
+    "check_multi_head",
     "check_null_weights",
     "check_order_gap",
     "check_query_gradient",
@@ -79,6 +83,7 @@ __all__ = [
     "check_self_attention",
     "check_sinusoids",
     "check_softmax",
+    "check_split_heads",
     "check_value",
     "check_window_mask",
     "random_inputs",
@@ -699,6 +704,49 @@ def check_offset_score(function: Callable) -> Report:
             case(2, 2, 4, 0, note="the query's own key"),
         ],
         mistakes=OFFSET_MISTAKES,
+    )
+
+
+def check_split_heads(function: Callable) -> Report:
+    """Check ``f(X, heads)``: columns (n, h · width) cut into heads, (h, n, width)."""
+
+    def case(seed, n, heads, width, note=""):
+        return Case(random_inputs(seed, X=(n, heads * width)) | {"heads": heads}, note)
+
+    return check_function(
+        function,
+        right=split_heads,
+        cases=[
+            case(0, 5, 3, 2),
+            case(1, 4, 4, 2, note="as many heads as tokens"),
+            case(2, 3, 1, 5, note="one head"),
+        ],
+        mistakes=SPLIT_MISTAKES,
+        returns=("heads",),
+    )
+
+
+def check_multi_head(function: Callable) -> Report:
+    """Check ``f(X, W_Q, W_K, W_V, W_O, heads)``: the output of several heads, joined by W_O."""
+
+    def case(seed, n, d, heads, d_k, d_v, note=""):
+        shapes = {"X": (n, d), "W_Q": (d, heads * d_k), "W_K": (d, heads * d_k)}
+        shapes |= {"W_V": (d, heads * d_v), "W_O": (heads * d_v, d)}
+        inputs = random_inputs(seed, **shapes)
+        for name in ("W_Q", "W_K"):  # scores of order one
+            inputs[name] /= np.sqrt(d)
+        return Case(inputs | {"heads": heads}, note)
+
+    return check_function(
+        function,
+        right=lambda *maps: multi_head_attention(*maps[:-1], heads=maps[-1]).output,
+        cases=[
+            case(0, 5, 9, 3, 2, 4),
+            case(1, 2, 8, 2, 3, 5, note="as many heads as tokens"),
+            case(2, 4, 5, 1, 3, 2, note="one head"),
+        ],
+        mistakes=MULTI_HEAD_MISTAKES,
+        returns=("output",),
     )
 
 

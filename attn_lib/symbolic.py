@@ -2096,6 +2096,112 @@ def rope_offset() -> Proof:
 # --- heads and tiles (chapters 8 and 11) ----------------------------------------------------------
 
 
+def one_mixture() -> Proof:
+    """Prove what one head keeps of who said what, and what two heads keep. Chapter 8."""
+    a, b = Symbol("a", positive=True), Symbol("b", positive=True)
+    (u, v), rest = (_symbols(name, 1, 2) for name in "uv"), _symbols("r", 1, 2)
+    (w, x), (p, q) = (_symbols(n, 1, 2) for n in "wx"), (_symbols(n, 1, 2) for n in "pq")
+    W, first, second = (_symbols(name, 2, 2) for name in "mst")
+    said, exchanged = a * u + b * v + rest, a * v + b * u + rest
+    two, two_exchanged = u * first + v * second, v * first + u * second
+    gap = r"\mathbf{o} - \mathbf{o}'"
+    return Proof(
+        r"One head with two equal weights cannot tell its two sources apart; two heads can, if "
+        r"they write differently.",
+        (
+            let(
+                r"One head gives two sources the weights $a$ and $b$; the rest adds up to "
+                r"$\mathbf{r}$.",
+                r"\mathbf{o}",
+                said,
+                right_tex=r"a\mathbf{u} + b\mathbf{v} + \mathbf{r}",
+            ),
+            equal(
+                r"Exchange the two values and keep the weights. What moves is the product of two "
+                r"differences.",
+                gap,
+                said - exchanged,
+                (a - b) * (u - v),
+                right_tex=r"(a - b)(\mathbf{u} - \mathbf{v})",
+            ),
+            differ(r"(With unequal weights it does move.)", gap, said - exchanged, zeros(1, 2)),
+            equal(
+                r"With equal weights, $b = a$, nothing moves, whatever the values are.",
+                gap,
+                said - exchanged,
+                zeros(1, 2),
+                where={b: a},
+            ),
+            equal(
+                r"A place $\mathbf{p}$, $\mathbf{q}$ added to each word $\mathbf{w}$, $\mathbf{x}$ "
+                r"does not help: the map to values is linear, and the sum is the same.",
+                r"a(\mathbf{w} + \mathbf{p})W_V + a(\mathbf{x} + \mathbf{q})W_V",
+                a * (w + p) * W + a * (x + q) * W,
+                a * (x + p) * W + a * (w + q) * W,
+                right_tex=r"a(\mathbf{x} + \mathbf{p})W_V + a(\mathbf{w} + \mathbf{q})W_V",
+            ),
+            let(
+                r"Now two heads, one for each source, each with its own rows of $W_O$.",
+                r"\mathbf{o}",
+                two,
+                right_tex=r"\mathbf{u}W^{(1)} + \mathbf{v}W^{(2)}",
+            ),
+            equal(
+                r"If both write alike, $W^{(2)} = W^{(1)}$, the exchange is lost again.",
+                gap,
+                two - two_exchanged,
+                zeros(1, 2),
+                where=_stand_for(second, first),
+            ),
+            equal(
+                r"In general it shows as far as they write differently.",
+                gap,
+                two - two_exchanged,
+                (u - v) * (first - second),
+                right_tex=r"(\mathbf{u} - \mathbf{v})(W^{(1)} - W^{(2)})",
+            ),
+        ),
+    )
+
+
+def head_parameters() -> Proof:
+    """Count the parameters of h heads of width d / h, g of them with keys. Chapter 8."""
+    d, h, g = (Symbol(name, integer=True, positive=True) for name in "dhg")
+    width = d / h
+    shared, total = d * g * width, 2 * d * h * width + 2 * d * g * width
+    return Proof(
+        r"With heads of width $d/h$ the number of parameters does not depend on $h$.",
+        (
+            let(r"The width is shared out among the heads.", r"d_k = d_v", width),
+            equal(
+                r"$W_Q$ has $h$ blocks of $d_k$ columns; $W_O$ as many rows.",
+                r"d \cdot h \cdot d_k",
+                d * h * width,
+                d**2,
+            ),
+            equal(
+                r"$W_K$ and $W_V$ have a block for each of $g$ key heads.",
+                r"d \cdot g \cdot d_k",
+                shared,
+                d**2 * g / h,
+            ),
+            equal(
+                r"All four together.",
+                r"2\,d\,h\,d_k + 2\,d\,g\,d_k",
+                total,
+                2 * d**2 * (1 + g / h),
+            ),
+            differ(r"(Sharing keys and values does save some.)", "2d^2(1 + g/h)", total, 4 * d**2),
+            equal(
+                r"With keys and values for every head, $g = h$, no $h$ is left.",
+                r"2d^2(1 + h/h)",
+                total.subs(g, h),
+                4 * d**2,
+            ),
+        ),
+    )
+
+
 def heads_sum() -> Proof:
     """Prove that concatenating heads and projecting equals a sum over heads. Chapter 8."""
     first, second, W = _symbols("a", 2, 2), _symbols("b", 2, 2), _symbols("w", 4, 3)
@@ -2234,6 +2340,8 @@ PROOFS: tuple[Callable[[], Proof], ...] = (
     source_order,
     sinusoid_rotation,
     rope_offset,
+    one_mixture,
     heads_sum,
+    head_parameters,
     online_softmax,
 )

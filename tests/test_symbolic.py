@@ -112,6 +112,17 @@ FALSE = {
         * sp.Symbol("v_3", real=True),
     ),
     "the order of two tokens": ("causal_derivatives", -2, sp.eye(3)),
+    "an exchange never shows": ("one_mixture", 1, sp.zeros(1, 2)),
+    "two heads always tell": (
+        "one_mixture",
+        -2,
+        symbolic._symbols("u", 1, 2) - symbolic._symbols("v", 1, 2),
+    ),
+    "more heads, more parameters": (
+        "head_parameters",
+        -1,
+        4 * sp.Symbol("h", integer=True, positive=True) * sp.Symbol("d", integer=True) ** 2,
+    ),
     "rows compare by their places": ("sinusoid_rotation", 3, sp.cos((2 * p + k) * theta)),
     "scores are unchanged by RoPE": ("rope_offset", -1, sp.Symbol("q_1") * sp.Symbol("k_1")),
 }
