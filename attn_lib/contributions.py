@@ -1,0 +1,247 @@
+"""What one edge of a model weighs, what it carries, and what its loss would change.
+
+An *edge* is one entry of one head's weights: in this layer and head, this query reads this key.
+The functions give arrays (layers, h, n, n) over all edges, nan where a query may not look.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from attn_lib.block import (
+    Config,
+    TransformerResult,
+    cut_edge,
+    layer_params,
+    transformer,
+    zero_heads,
+)
+
+Edge = tuple[int, int, int, int]
+
+
+def intervention(
+    cut: Sequence[Edge] = (), zero: Sequence[tuple[int, int]] = (), *, renormalise: bool = False
+) -> Callable:
+    """Make one `edit` that cuts several edges and silences several heads.
+
+    Parameters
+    ----------
+    cut : sequence of (layer, head, query, key)
+        The edges whose weights become 0; see `attn_lib.block.cut_edge`.
+    zero : sequence of (layer, head)
+        The heads that write nothing; see `attn_lib.block.zero_heads`.
+    renormalise : bool, default False
+        Whether the rest of a row that was cut grows until it sums to one again.
+
+    Returns
+    -------
+    callable
+        For `attn_lib.block.transformer`.
+
+    Notes
+    -----
+    Chapter 12.
+    """
+    edits = [cut_edge(*edge, renormalise=renormalise) for edge in cut]
+    edits += [zero_heads(layer, [head]) for layer, head in zero]
+    return lambda number, weights: reduce(lambda A, edit: edit(number, A), edits, weights)
+
+
+def edge_weights(result: TransformerResult) -> np.ndarray:
+    """Give the attention weight of every edge: a_ij.
+
+    Parameters
+    ----------
+    result : TransformerResult
+        A forward pass over one sequence, or over several: leading axes go between layers
+        and heads.
+
+    Returns
+    -------
+    ndarray, shape (layers, ..., h, n, n)
+        nan where a query may not look.
+
+    Notes
+    -----
+    Chapter 12.
+    """
+    heads = [block.attention for block in result.blocks]
+    return np.array([np.where(np.isneginf(each.scores), np.nan, each.weights) for each in heads])
+
+
+def edge_norms(params: dict[str, np.ndarray], result: TransformerResult) -> np.ndarray:
+    """Give the length of what every edge adds to its query's output: ‖a_ij v_j W_O‖.
+
+    Parameters
+    ----------
+    params : dict of ndarray
+        The model.
+    result : TransformerResult
+        Its forward pass.
+
+    Returns
+    -------
+    ndarray, shape (layers, ..., h, n, n)
+        nan where a query may not look. Each head's values are written with its own rows
+        of ``W_O``.
+
+    Notes
+    -----
+    Chapter 12; Kobayashi et al. (2020).
+    """
+    lengths = []
+    for number, block in enumerate(result.blocks):
+        V, W_O = block.attention.V, layer_params(params, number)["W_O"]
+        written = V @ W_O.reshape(V.shape[-3], V.shape[-1], W_O.shape[-1])
+        lengths.append(np.linalg.norm(written, axis=-1)[..., None, :])
+    return edge_weights(result) * np.array(lengths)
+
+
+def log_probability(
+    params: dict[str, np.ndarray],
+    tokens: ArrayLike,
+    config: Config,
+    *,
+    target: int,
+    query: int = -1,
+    edit: Callable | None = None,
+) -> float:
+    """Give the log-probability, in nats, of one token as the answer at one position.
+
+    Parameters
+    ----------
+    params, config
+        The model; it runs in double precision.
+    tokens : array_like of int, shape (n,)
+        What it reads.
+    target : int
+        The token.
+    query : int, default -1
+        The position, by default the last.
+    edit : callable, optional
+        An experiment on the weights: see `intervention`.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    Chapter 12.
+    """
+    params = {name: W.astype(np.float64, copy=False) for name, W in params.items()}
+    logits = transformer(params, tokens, config, edit=edit).logits[query]
+    gaps = logits - logits.max()
+    return float(gaps[target] - np.log(np.exp(gaps).sum()))
+
+
+def edge_effects(
+    params: dict[str, np.ndarray],
+    tokens: ArrayLike,
+    config: Config,
+    *,
+    target: int,
+    query: int = -1,
+    renormalise: bool = False,
+    cut: Sequence[Edge] = (),
+    zero: Sequence[tuple[int, int]] = (),
+) -> np.ndarray:
+    """Cut every edge, one at a time, and tell what each cut costs: log p before − log p after.
+
+    Parameters
+    ----------
+    params, config
+        The model.
+    tokens : array_like of int, shape (n,)
+        What it reads.
+    target : int
+        The token whose probability counts: the right answer at `query`.
+    query : int, default -1
+        The position where it is the answer, by default the last.
+    renormalise : bool, default False
+        Whether the rest of a row grows when an edge of it is cut: another experiment.
+    cut, zero : sequence, optional
+        What has been cut and silenced before: see `intervention`. Edges of theirs have
+        effect 0.
+
+    Returns
+    -------
+    ndarray, shape (layers, h, n, n)
+        In nats; positive where the edge helped. nan where a query may not look.
+
+    Notes
+    -----
+    One forward pass an edge. An edge that does nothing comes out as 0, up to a rounding error:
+    compare ranks with ``spearman(x, effects, decimals=9)``. Chapter 12.
+    """
+    tokens = np.asarray(tokens)
+    target_of = {"target": target, "query": query}
+    before = log_probability(
+        params, tokens, config, **target_of, edit=intervention(cut, zero, renormalise=renormalise)
+    )
+    shape = (config.layers, config.heads, len(tokens), len(tokens))
+    effects = np.full(shape, np.nan)
+    for edge in np.ndindex(shape):
+        if config.causal and edge[3] > edge[2]:
+            continue
+        edit = intervention([*cut, edge], zero, renormalise=renormalise)
+        effects[edge] = before - log_probability(params, tokens, config, **target_of, edit=edit)
+    return effects
+
+
+def mean_ranks(x: ArrayLike) -> np.ndarray:
+    """Rank numbers from 1, the smallest; equal ones share the mean of their ranks.
+
+    Parameters
+    ----------
+    x : array_like, shape (n,)
+        Real numbers.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Notes
+    -----
+    Chapter 12.
+    """
+    _, which, count = np.unique(np.asarray(x), return_inverse=True, return_counts=True)
+    return (count.cumsum() - (count - 1) / 2)[which]
+
+
+def spearman(x: ArrayLike, y: ArrayLike, *, decimals: int | None = None) -> float:
+    """Correlate ranks: 1 where the larger x always goes with the larger y, −1 where never.
+
+    Parameters
+    ----------
+    x, y : array_like, same shape
+        Pairs of real numbers. Pairs with a nan are left out.
+    decimals : int, optional
+        Numbers that agree when rounded so count as equal, by default only those that are.
+
+    Returns
+    -------
+    float
+        Spearman's coefficient: the ordinary correlation of `mean_ranks`. nan when all x or
+        all y are equal, where it has no value.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    Chapter 12.
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.shape != y.shape:
+        raise ValueError(f"x and y must be pairs, of one shape: got {x.shape} and {y.shape}")
+    known = ~(np.isnan(x) | np.isnan(y))
+    pairs = [M[known] if decimals is None else M[known].round(decimals) for M in (x, y)]
+    r, s = (ranks - ranks.mean() if ranks.size else ranks for ranks in map(mean_ranks, pairs))
+    spread = np.sqrt((r @ r) * (s @ s))
+    return float(r @ s / spread) if spread > 0 else float("nan")
