@@ -91,6 +91,52 @@ def attention_cost(
     raise ValueError(f"kind must be one of {', '.join(KINDS)}: got {kind!r}")
 
 
+def data_moved(
+    n: int,
+    m: int | None = None,
+    *,
+    d_k: int,
+    d_v: int | None = None,
+    kind: str = "plain",
+    rows: int = TILE[0],
+) -> int:
+    """Count the numbers that one head moves between a large slow memory and a small fast one.
+
+    Parameters
+    ----------
+    n, m, d_k, d_v : int
+        As for `attention_cost`.
+    kind : {"plain", "tiled"}, default "plain"
+        Plain attention writes the scores out, reads them for the softmax, writes the weights
+        out and reads them to mix. Tiled attention moves queries and outputs once, and all keys
+        and values once for each row of tiles.
+    rows : int, default 256
+        Queries in a tile.
+
+    Returns
+    -------
+    int
+        Plain 4nm + (n + m)(d_k + d_v), tiled (n + ⌈n/rows⌉ m)(d_k + d_v).
+
+    Raises
+    ------
+    ValueError
+        If `kind` is neither, or a size is not a whole number.
+
+    Notes
+    -----
+    A matrix product is taken to read each factor once, which flatters plain attention, and a
+    tile with its state to fit the fast memory. Chapter 11; Dao et al. (2022), section 3.2.
+    """
+    n, m = _whole("n", n, least=0), _whole("m", n if m is None else m, least=0)
+    d_k, d_v = _whole("d_k", d_k, least=1), _whole("d_v", d_k if d_v is None else d_v, least=0)
+    if kind == "plain":
+        return 4 * n * m + (n + m) * (d_k + d_v)
+    if kind == "tiled":
+        return (n - (-n // _whole("rows", rows, least=1)) * m) * (d_k + d_v)
+    raise ValueError(f'kind must be "plain" or "tiled": got {kind!r}')
+
+
 def layer_cost(n: int, d: int, *, past: int = 0, d_ff: int | None = None) -> dict[str, int]:
     """Count the multiply-adds of one layer for n new tokens.
 

@@ -9,12 +9,14 @@ from attn_lib.block import Config, block, count_operations
 from attn_lib.cost import (
     attention_cost,
     cache_size,
+    data_moved,
     generation_cost,
     layer_cost,
     peak_memory,
 )
 from attn_lib.efficient import (
     KVCache,
+    attention_tiles,
     linear_attention,
     tiled_attention,
     windowed_attention,
@@ -130,6 +132,24 @@ def test_doubling_n_quadruples_or_doubles():
     assert two.multiply_adds == pytest.approx(2 * one.multiply_adds, rel=0.01)
 
 
+@pytest.mark.parametrize("tile", [(16, 24), (101, 7), (7, 101), (500, 500)])
+def test_tiles_move_what_the_tiles_that_are_read_hold(tile):
+    Q, K, V = draw(101, 90)
+    moved = 0
+    for queries, keys, _ in attention_tiles(Q, K, V, tile=tile):
+        if keys.start == 0:
+            moved += Q[queries].size + len(Q[queries]) * V.shape[1]  # a row's queries and outputs
+        moved += K[keys].size + V[keys].size
+    assert data_moved(101, 90, d_k=6, d_v=10, kind="tiled", rows=tile[0]) == moved
+
+
+def test_plain_attention_moves_factors_and_results():
+    Q, K, V = draw(101, 90)
+    S = Q @ K.T
+    steps = [(Q, K, S), (S, S), (S, V, Q @ K.T @ V)]
+    assert data_moved(101, 90, d_k=6, d_v=10) == sum(a.size for step in steps for a in step)
+
+
 class TestLayer:
     def layer(self, d, d_ff):
         rng = np.random.default_rng(1)
@@ -189,5 +209,7 @@ def test_refuses_what_it_cannot_count():
         attention_cost(4, d_k=2, kind="flash")
     with pytest.raises(ValueError, match="window must be a whole number ≥ 1, got None"):
         attention_cost(4, d_k=2, kind="windowed")
+    with pytest.raises(ValueError, match='"plain" or "tiled": got \'windowed\''):
+        data_moved(4, d_k=2, kind="windowed")
     with pytest.raises(RuntimeError, match="cannot be nested"):
         peak_memory(lambda: peak_memory(lambda: None))

@@ -68,6 +68,8 @@ fourth = sp.Symbol("m_4")
 q_1, q_2, q_3 = sp.symbols("q_1:4", real=True)
 a = sp.Matrix([sp.symbols("a_1:4", positive=True)])
 quarter = sp.Rational(1, 4)
+n, d, b = sp.symbols("n d b", positive=True)
+n_tokens = sp.Symbol("n", integer=True, positive=True)
 shrunk_gradient = proof("undivided").steps[2].right / 2  # divided by √2 where it is multiplied
 FALSE = {
     "the sum has variance √d_k": ("score_variance", -2, sp.sqrt(d_k)),
@@ -124,6 +126,20 @@ FALSE = {
         4 * sp.Symbol("h", integer=True, positive=True) * sp.Symbol("d", integer=True) ** 2,
     ),
     "rows compare by their places": ("sinusoid_rotation", 3, sp.cos((2 * p + k) * theta)),
+    "the quadratic part takes over at d": ("layer_crossings", 2, 2 * n * b * (n - d)),
+    "causal layers cross where full ones do": ("layer_crossings", 3, 2 * n * d * b),
+    "a cache makes writing linear": ("generation_sums", 1, 4 * n_tokens * d**2),
+    "each layer carries w places": ("window_reach", -1, 9),
+    "tiles move as many times less as they are tall": (
+        "data_moved",
+        -1,
+        sp.Symbol("B", positive=True),
+    ),
+    "the future may be summed in": (
+        "linear_attention",
+        -1,
+        proof("linear_attention").steps[3].right,
+    ),
     "scores are unchanged by RoPE": ("rope_offset", -1, sp.Symbol("q_1") * sp.Symbol("k_1")),
 }
 
