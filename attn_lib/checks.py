@@ -28,6 +28,7 @@ from attn_lib.attention import (
     self_attention,
     softmax,
 )
+from attn_lib.efficient import linear_attention
 from attn_lib.gradients import query_jacobian
 from attn_lib.heads import multi_head_attention, split_heads
 from attn_lib.lookup import gaussian_scores
@@ -39,6 +40,7 @@ from attn_lib.mistakes import (
     CUT_KEY_MISTAKES,
     DOCUMENT_MASK_MISTAKES,
     EMBEDDING_MISTAKES,
+    LINEAR_ATTENTION_MISTAKES,
     LOOKUP_MISTAKES,
     MASK_MISTAKES,
     MOMENT_MISTAKES,
@@ -46,6 +48,7 @@ from attn_lib.mistakes import (
     MULTI_HEAD_MISTAKES,
     NULL_WEIGHT_MISTAKES,
     OFFSET_MISTAKES,
+    ONLINE_SOFTMAX_MISTAKES,
     ORDER_GAP_MISTAKES,
     QUERY_GRADIENT_MISTAKES,
     ROPE_MISTAKES,
@@ -70,11 +73,13 @@ __all__ = [
     "check_document_mask",
     "check_embedding",
     "check_function",
+    "check_linear_attention",
     "check_lookup",
     "check_masked_attention",
     "check_moved_scores",
     "check_multi_head",
     "check_null_weights",
+    "check_online_softmax",
     "check_order_gap",
     "check_query_gradient",
     "check_rope",
@@ -777,6 +782,47 @@ def check_lookup(function: Callable) -> Report:
             Case(drawn[0] | {"T": 1e-4}, "at a temperature of 0.0001"),
         ],
         mistakes=LOOKUP_MISTAKES,
+        returns=("output",),
+    )
+
+
+def check_online_softmax(function: Callable) -> Report:
+    """Check ``f(S, V, tile)``: one query's output, its keys read `tile` at a time.
+
+    S (m,) are the query's scores, −∞ where it may not look; V is (m, d_v). A query with nothing
+    to look at must give zeros.
+    """
+    rising, falling = np.array([3.0, 1, 900, 902, 901]), np.array([902.0, 901, 100, 2, 1])
+    empty = np.array([-np.inf, -np.inf, 1, 2])
+    return check_function(
+        function,
+        right=lambda S, V, tile: softmax(S) @ V,
+        cases=[
+            Case(random_inputs(0, S=(7,), V=(7, 3)) | {"tile": 3}),
+            Case(random_inputs(1, S=(6,), V=(6, 2)) | {"tile": 1}),
+            Case({"S": rising} | random_inputs(2, V=(5, 2)) | {"tile": 2}, "scores that rise"),
+            Case({"S": falling} | random_inputs(3, V=(5, 2)) | {"tile": 2}, "scores that fall"),
+            Case(
+                {"S": empty, "V": np.array([[5.0], [5], [1], [3]]), "tile": 2},
+                "with nothing allowed in the first tile",
+            ),
+            Case({"S": np.full(4, -np.inf), "V": np.ones((4, 2)), "tile": 2}, "nothing allowed"),
+        ],
+        mistakes=ONLINE_SOFTMAX_MISTAKES,
+        returns=("output",),
+    )
+
+
+def check_linear_attention(function: Callable) -> Report:
+    """Check ``f(Q, K, V)``: causal linear attention with the features elu(x) + 1."""
+    return check_function(
+        function,
+        right=lambda Q, K, V: linear_attention(Q, K, V, causal=True),
+        cases=[
+            Case(random_inputs(0, Q=(6, 3), K=(6, 3), V=(6, 2))),
+            Case(random_inputs(1, Q=(4, 5), K=(4, 5), V=(4, 3))),
+        ],
+        mistakes=LINEAR_ATTENTION_MISTAKES,
         returns=("output",),
     )
 
