@@ -6,6 +6,7 @@ same numbers; ``js/`` holds its source, ``static/`` what is bundled from it.
 
 from attn_lib.labs.attention_lab import AttentionLab
 from attn_lib.labs.base import overview
+from attn_lib.labs.contribution_lab import ContributionLab
 from attn_lib.labs.cost_lab import CostLab
 from attn_lib.labs.heads_lab import HeadsLab
 from attn_lib.labs.lookup_lab import LookupLab
@@ -16,6 +17,7 @@ from attn_lib.labs.tiling_lab import TilingLab
 
 __all__ = [
     "AttentionLab",
+    "ContributionLab",
     "CostLab",
     "HeadsLab",
     "LookupLab",

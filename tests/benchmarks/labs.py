@@ -72,7 +72,7 @@ _STEP = """async ([control, values]) => {
   for (const value of values) {
     if (value !== null) {
       input.value = value;
-      input.dispatchEvent(new Event("input", {bubbles: true}));
+      for (const type of ["input", "change"]) input.dispatchEvent(new Event(type, {bubbles: true}));
     }
     await new Promise(requestAnimationFrame);
   }
@@ -134,6 +134,7 @@ def measure_labs(browser, folder: Path) -> None:
         (labs.HeadsLab, "heads"),
         (labs.TilingLab, "step"),
         (labs.CostLab, "n"),
+        (labs.ContributionLab, "seed"),
     ):
         page = browser.new_context(viewport={"width": 1280, "height": 1200}).new_page()
         page.goto(lab(name="lab").save(folder / f"{lab.__name__}.html").as_uri())

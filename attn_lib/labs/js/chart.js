@@ -120,7 +120,9 @@ export function chart({ panel, title, height = 220 }) {
   const swatch = (each, at) =>
     each.kind === "bars"
       ? s("rect", { x: 4, y: 0, width: 18, height: 8, class: `attn-bars ${color(each, at)}` })
-      : each.kind === "points"
+      : each.kind === "dots"
+        ? s("path", { d: "M13 4h0", class: `attn-dots ${color(each, at)}`, "stroke-linecap": each.cap ?? "round" })
+        : each.kind === "points"
         ? s("circle", { cx: 13, cy: 4, r: 3.5, class: `attn-points ${color(each, at)}` })
         : s("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: lineClass(each, at), "stroke-dasharray": dash(each, at) });
 
@@ -135,6 +137,7 @@ export function chart({ panel, title, height = 220 }) {
       return [s("path", { class: `attn-bars ${color(each, at)}`, d: points.map(bar).join("") })];
     }
     const seen = points.filter(([, y]) => Number.isFinite(y));
+    if (kind === "dots") return [s("path", { class: `attn-dots ${color(each, at)}`, "stroke-linecap": each.cap ?? "round", d: seen.map(([x, y]) => `M${px(X(x))} ${px(Y(y))}h0`).join("") })];
     if (kind === "points") return seen.map(([x, y]) => s("circle", { class: `attn-points ${color(each, at)}`, cx: px(X(x)), cy: px(Y(y)), r: each.radius ?? 3 }));
     const path = seen.map(([x, y], k) => `${k ? "L" : "M"}${px(X(x))} ${px(Y(y))}`).join("");
     return [s("path", { d: path, class: lineClass(each, at), "stroke-dasharray": dash(each, at) })];
@@ -171,8 +174,8 @@ export function chart({ panel, title, height = 220 }) {
      * @param {number} view.width  px
      * @param {{label?: string | object[], domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function, bare?: boolean, untitled?: boolean}} view.x
      *   and `view.y` alike; a bare axis has no ticks and no label, an untitled one only no label (the table has it)
-     * @param {{name: string, kind?: "line"|"bars"|"points", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean, dot?: boolean}[]} view.series
-     *   bars carry their width as a third number; a quiet series is drawn but not tabulated; one with a label is named at its
+     * @param {{name: string, kind?: "line"|"bars"|"points"|"dots", cap?: "round"|"square", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean, dot?: boolean}[]} view.series
+     *   bars carry their width as a third number; dots are many points in one stroke, round or square; a quiet series is drawn but not tabulated; one with a label is named at its
      *   end (an empty one nowhere), the others in a key. The same array again means that nothing changed
      * @param {number} [view.at]  an x to mark with an upright line, and with a dot on each line that has a point there unless its `dot` is false
      * @param {{x: number, text: string}[]} [view.uprights]  more lines to mark, named at the top

@@ -35,9 +35,9 @@ for (const [theme, kinds] of Object.entries(stops))
 /** The map of a theme: `colors[step]` as RGBA, `css[step]`, `dark[step]` (whether digits on it are black), and `ramp` for a colour bar. */
 export const colorMap = (theme, kind) => maps[`${theme} ${kind}`];
 
-/** Which of the map's 256 steps shows `value`: weights on [0, 1], scores on [−limit, limit]. */
-export function colorStep(kind, value, limit) {
-  const t = kind === "weights" ? value : limit > 0 ? 0.5 + value / limit / 2 : 0.5;
+/** Which of the map's 256 steps shows `value`: weights on [0, limit], scores on [−limit, limit]. */
+export function colorStep(kind, value, limit = 1) {
+  const t = kind === "weights" ? value / limit : limit > 0 ? 0.5 + value / limit / 2 : 0.5;
   return Math.round(Math.min(1, Math.max(0, t)) * (STEPS - 1));
 }
 

@@ -67,7 +67,7 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
   const small = needed(CELL.least) > lines;
   const fewest = needed(small ? CELL.leastWithoutDigits : CELL.least);
   let cell = small ? DIGITS_FROM_PX - 1 : CELL.most;
-  while (cell > CELL.leastWithoutDigits && needed(cell) > fewest) cell--;
+  while (cell > CELL.leastWithoutDigits && (needed(cell) > fewest || label + cols.length * cell > width)) cell--;
   panels.forEach((panel, at) => panel.classList.toggle("attn-follower", at % abreast(cell) > 0));
   measure(flow, cell, label, textWidth(cols));
   return cell;
@@ -84,7 +84,7 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
  * @param {object} [options.attributes]  more attributes of the table
  * @param {number} [options.digits]  decimals in a cell
  * @param {(row: number, col: number) => void} [options.onCell]  a cell came under pointer or focus; (-1, -1) when it left
- * @param {(row: number) => void} [options.onRow]  a row was chosen
+ * @param {(row: number, col: number) => void} [options.onRow]  a row was chosen, by this cell of it
  * @param {AbortSignal} options.signal
  */
 export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", corner = unit, attributes = {}, digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
@@ -296,14 +296,14 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
   for (const type of ["pointerleave", "focusout"]) listen(type, () => onCell(-1, -1));
   listen("click", ({ target }) => {
     const cell = find(target);
-    if (cell) onRow(cell[0]);
+    if (cell) onRow(...cell);
   });
   listen("keydown", (event) => {
     const cell = find(event.target);
     if (!cell) return;
     const [row, col] = cell;
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -col], End: [0, view.m - 1 - col] };
-    if (event.key === "Enter" || event.key === " ") onRow(row);
+    if (event.key === "Enter" || event.key === " ") onRow(row, col);
     else if (moves[event.key]) {
       const [down, right] = moves[event.key];
       const next = col + right >= 0 && col + right < view.m ? at(row + down, col + right) : null;
@@ -324,7 +324,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
      * @param {{values: Float64Array, n: number, m: number, rows: string[], cols: string[], rowIds: any[], colIds: any[],
      *          current: number, limit?: number, theme: "light"|"dark", cell: number, formula: () => Node[], formulaKey?: any, forbidden?: boolean[], later?: boolean[], plain?: boolean, sentence: string,
      *          cuts?: {rows?: number[], cols?: number[]}, boxes?: {kind: "box"|"word", row: number, col: number, rows: number, cols: number, word?: string}[]}} next
-     *   a `plain` map has no digits; cells that are `later` are not shown yet; `cuts` part blocks above a row or left of a column
+     *   a `plain` map has no digits; weights end at `limit`, by default 1; cells that are `later` are not shown yet; `cuts` part blocks above a row or left of a column
      */
     update(next) {
       const previous = view;
@@ -341,8 +341,9 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       setStyle(frame, "--row", next.current);
       setText(caption, next.sentence);
       if (!previous || previous.formulaKey !== next.formulaKey) formula.replaceChildren(...next.formula());
-      setText(low, kind === "weights" ? "0" : fixed(-next.limit, next.limit < 1 ? 2 : 0));
-      setText(high, kind === "weights" ? "1" : fixed(next.limit, next.limit < 1 ? 2 : 0));
+      const ends = (value = 1) => fixed(value, Math.abs(value) < 1 ? 2 : 0);
+      setText(low, kind === "weights" ? "0" : ends(-next.limit));
+      setText(high, ends(next.limit));
       setStyle(ramp, "background-image", colorMap(next.theme, kind).ramp);
       const reordered = !resized && String([previous.rowIds, previous.colIds]) !== String([next.rowIds, next.colIds]);
       if (reordered && !stillness() && Math.max(next.n, next.m) <= TRAVEL_UP_TO) travel(place);

@@ -1,0 +1,252 @@
+// ContributionLab: the edges of a trained model, by weight, by what they carry and by what their cut costs; cut them and see.
+import { colorLimit } from "./colors.js";
+import { bars } from "./bars.js";
+import { chart } from "./chart.js";
+import { begin, contributions, prepare, spearman, unpack } from "./contributions.js";
+import { checkbox, seed, select, slider } from "./controls.js";
+import { h, setText, sym } from "./dom.js";
+import { uniforms } from "./draws.js";
+import { defineLab } from "./frame.js";
+import { fitMultiples, heatmap } from "./heatmap.js";
+import { meters } from "./meters.js";
+import { fixed } from "./numbers.js";
+import { choice, flag, inOrder, tuples, whole } from "./settings.js";
+
+const [SHORTEST, LONGEST] = [4, 12];
+const SEEDS = 9999;
+const LAYERS = 2;
+const LISTED = 8; // edges in the table
+const NAMED = 3; // in the chart
+const LARGE = 0.9; // a weight
+const SMALL = 0.01; // nats
+const MEASURES = {
+  weight: { panel: "weights", words: "attention weight", axis: ["weight ", { sym: "a" }], formula: () => [sym("a", "ij")] },
+  norm: { panel: "norms", words: "length of what it carries", axis: ["length ‖", { sym: "a v" }, " ", { sym: "W", sub: "O" }, "‖"], formula: () => ["‖", sym("a", "ij"), " ", sym("v", "j"), " ", sym("W", "O"), "‖"] },
+  effect: { panel: "effects", words: "what its cut costs", formula: () => ["log ", sym("p"), " lost, nats"] },
+};
+
+function settings(state, model) {
+  const heads = model.get("heads");
+  const period = whole(SHORTEST, LONGEST);
+  const n = 2 * period.clean(state.period) - 1;
+  const isHead = ([layer, head]) => layer < LAYERS && head < heads;
+  return {
+    model: choice([model.get("model")]),
+    period,
+    seed: whole(0, SEEDS),
+    sort: choice(Object.keys(MEASURES)),
+    renormalise: flag,
+    cut: tuples(4, (edge) => isHead(edge) && edge[2] < n && edge[3] <= edge[2], "layer,head,query,key for each edge, a key no later than its query"),
+    zero: tuples(2, isHead, "layer,head for each silent head"),
+  };
+}
+
+const letter = (i) => String.fromCharCode(65 + i);
+
+/** The sequence: `period` tokens drawn, twice without the last, which is the right answer. */
+function sequence({ period, seed: drawn }, vocabulary) {
+  const darts = uniforms(drawn, 0, vocabulary);
+  const once = inOrder(vocabulary).sort((a, b) => darts[a] - darts[b] || a - b).slice(0, period);
+  const tokens = [...once, ...once].slice(0, -1);
+  return { once, tokens, target: once.at(-1), names: tokens.map((_, i) => letter(i % period) + (i < period ? "" : "′")) };
+}
+
+/** Every edge that is neither cut nor of a silent head, in order, with its three numbers. */
+function edgesOf({ weights, norms, effects }, n, { zero, cut }) {
+  const edges = [];
+  weights.forEach((heads, layer) =>
+    heads.forEach((A, head) => {
+      const gone = new Set(cut.filter((edge) => edge[0] === layer && edge[1] === head).map(([, , i, j]) => i * n + j));
+      if (has(zero, [layer, head])) return;
+      A.forEach((weight, at) => {
+        const [i, j] = [Math.floor(at / n), at % n];
+        if (j <= i && !gone.has(at)) edges.push({ edge: [layer, head, i, j], weight, norm: norms[layer][head][at], effect: effects[layer][head][at] });
+      });
+    }),
+  );
+  return edges;
+}
+
+const size = (edge, measure) => Math.round(Math.abs(edge[measure]) * 1e9); // rounding errors are no order
+const ranked = (edges, measure) => [...edges].sort((a, b) => size(b, measure) - size(a, measure));
+const has = (list, item) => list.some((each) => String(each) === String(item));
+const toggled = (list, item) => (has(list, item) ? list.filter((each) => String(each) !== String(item)) : [...list, item]);
+const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+function describe({ edges, byEffect, probabilities, logp, target, answer, nameOf }, { cut, zero }) {
+  const done = [cut.length && `${count(cut.length, "edge")} cut`, zero.length && `${count(zero.length, "head")} silent`].filter(Boolean).join(" and ");
+  const [first] = byEffect;
+  const dear = first && size(first, "effect") > 0 ? `The edge that matters most is ${nameOf(first.edge)}, weight ${fixed(first.weight)}: its cut costs ${fixed(first.effect)} nats.` : "No edge that is left has any effect.";
+  const large = edges.filter(({ weight }) => weight > LARGE);
+  const idle = large.filter(({ effect }) => Math.abs(effect) < SMALL).length;
+  return `${done ? `With ${done}, the` : "The"} right answer ${answer} has probability ${fixed(probabilities[target], 3)} (log p ${fixed(logp)}). ${dear} Of ${count(large.length, "edge")} with a weight over ${LARGE}, ${idle} change log p by less than ${SMALL}.`;
+}
+
+function build({ model, signal, set, state }) {
+  const shapes = model.get("shapes");
+  const [[, [vocabulary, d]], , [, [, all]]] = shapes; // E, P, 0.W_Q
+  const heads = model.get("heads");
+  const trained = prepare(unpack(model.get("parameters"), shapes), { heads, d, vocabulary, width: all / heads });
+  const everyHead = inOrder(LAYERS * heads).map((at) => [Math.floor(at / heads), at % heads]);
+  const titleOf = (layer, head) => `Layer ${layer + 1}${heads > 1 ? `, head ${head + 1}` : ""}`;
+  let begun = null;
+  let result = null;
+
+  const toggle = (edge) => set({ cut: toggled(state().cut, edge) });
+  const controls = {
+    seed: seed({ label: "sequence", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
+    period: slider({ control: "period", label: "period", min: SHORTEST, max: LONGEST, text: String, signal, onInput: (period) => set({ period }) }),
+    sort: select({ control: "sort", label: "edges by", signal, onInput: (sort) => set({ sort }) }),
+    renormalise: checkbox({ control: "renormalise", label: "after a cut, let the row’s other weights grow", signal, onInput: (renormalise) => set({ renormalise }) }),
+  };
+  const silencers = everyHead.map(([layer, head]) => checkbox({ control: `zero-${layer}-${head}`, label: `silence ${titleOf(layer, head).toLowerCase()}`, signal, onInput: () => set({ zero: toggled(state().zero, [layer, head]) }) }));
+
+  const readout = h("p", { class: "attn-readout" });
+  const onCell = (layer, head) => (i, j) => {
+    if (i < 0 || !result) return setText(readout, "Choose a cell to cut its edge, or to put it back. The framed row is the one that answers.");
+    if (j > i) return setText(readout, `${result.names[i]} may not read ${result.names[j]}, which comes later.`);
+    const at = i * result.n + j;
+    const isCut = has(state().cut, [layer, head, i, j]);
+    const [a, norm, effect] = [result.weights, result.norms, result.effects].map((each) => each[layer][head][at]);
+    setText(readout, `${result.nameOf([layer, head, i, j])} (query ${i}, key ${j}, from 0): ${isCut ? "cut" : `weight ${fixed(a, 3)}, carries ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`);
+  };
+  const panels = Object.fromEntries(
+    Object.entries(MEASURES).map(([name, { panel }]) => [
+      name,
+      everyHead.map(([layer, head], at) => heatmap({ panel, kind: name === "effect" ? "scores" : "weights", title: titleOf(layer, head), attributes: { "data-head": at, "data-layer": layer }, onCell: onCell(layer, head), onRow: (i, j) => j <= i && toggle([layer, head, i, j]), signal })),
+    ]),
+  );
+  const flow = h("div", { class: "attn-flow attn-edges" });
+
+  const cuts = h("div", { class: "attn-cuts", role: "group", "aria-label": "Edges that are cut", tabindex: -1 });
+  cuts.addEventListener("click", ({ target }) => {
+    if (!target.dataset.edge) return;
+    cuts.focus({ preventScroll: true }); // the button goes away
+    toggle(target.dataset.edge.split(",").map(Number));
+  }, { signal });
+  let listed = "";
+
+  const answers = bars({ panel: "answers", title: "What comes next?", heads: ["token", "probability"] });
+  const headings = Object.entries({ weight: "weight", norm: "carries", effect: "nats lost" }).map(([name, words]) => [name, h("th", { scope: "col" }, words)]);
+  const rows = inOrder(LISTED).map((rank) => {
+    const button = h("button", { type: "button", class: "attn-text", "data-action": "cut" });
+    const cells = headings.map((_, col) => h("td", { "data-row": rank, "data-col": col }));
+    button.addEventListener("click", () => result?.ranking[rank] && toggle(result.ranking[rank].edge), { signal });
+    return { button, cells, tr: h("tr", {}, h("th", { scope: "row" }, button), cells) };
+  });
+  const table = h(
+    "div", { class: "attn-panel" },
+    h("div", { class: "attn-panel-title" }, h("b", {}, `The first ${LISTED} edges`), h("span", { class: "attn-formula" }, "choose one to cut it")),
+    h("div", { class: "attn-scroll attn-measured" }, h("table", { "data-panel": "edges", "aria-label": "The first edges" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings.map(([, th]) => th))), h("tbody", {}, rows.map(({ tr }) => tr)))),
+  );
+  const scatter = chart({ panel: "scatter", title: "What its cut costs, edge by edge", height: 210 });
+  const meter = meters();
+  onCell(0, 0)(-1, -1);
+
+  function compute(now) {
+    const drawn = `${now.seed} ${now.period}`;
+    if (begun?.drawn !== drawn) {
+      const read = sequence(now, vocabulary);
+      begun = { drawn, ...read, begun: begin(trained, read.tokens) };
+    }
+    const { names, tokens, target, once } = begun;
+    const n = tokens.length;
+    const run = (state) => contributions(trained, begun.begun, { ...state, target });
+    const found = { ...run(now) };
+    const intact = now.cut.length || now.zero.length ? (begun.intact ??= run({ cut: [], zero: [] }).logp) : found.logp;
+    const edges = edgesOf(found, n, now);
+    const byEffect = ranked(edges, "effect");
+    const nameOf = ([layer, head, i, j]) => `${titleOf(layer, head).toLowerCase()}: ${names[i]} ← ${names[j]}`;
+    return { ...found, n, names, target, once, intact, edges, byEffect, nameOf, ranking: now.sort === "effect" ? byEffect : ranked(edges, now.sort), answer: letter(now.period - 1) };
+  }
+
+  function drawPanels({ n, names, ...found }, now, { theme, width }) {
+    const { panel, formula } = MEASURES[now.sort];
+    const shown = panels[now.sort];
+    if (flow.firstChild !== shown[0].element) flow.replaceChildren(...shown.map(({ element }) => element));
+    const cell = fitMultiples(flow, { width, rows: names, cols: names, titles: ["‖aij vj WO‖, silent"], lines: width < 500 ? 4 : heads });
+    const places = inOrder(n);
+    const limit = now.sort === "weight" ? 1 : colorLimit(found[panel].flat().flatMap((M) => [...M]));
+    const forbidden = inOrder(n * n).map((at) => at % n > at / n);
+    shown.forEach((heat, at) => {
+      const [layer, head] = everyHead[at];
+      const own = now.cut.filter((edge) => edge[0] === layer && edge[1] === head);
+      const silent = has(now.zero, [layer, head]);
+      heat.update({
+        n, m: n, theme, cell, rows: names, cols: names, rowIds: places, colIds: places, current: n - 1, limit, forbidden,
+        values: found[panel][layer][head].map((value) => value || 0),
+        later: own.length ? inOrder(n * n).map((k) => own.some(([, , i, j]) => i * n + j === k)) : undefined,
+        boxes: own.map(([, , i, j]) => ({ kind: "word", row: i, col: j, rows: 1, cols: 1, word: "×" })),
+        sentence: `${MEASURES[now.sort].words}, ${titleOf(layer, head).toLowerCase()}`,
+        formulaKey: silent, formula: () => [...formula(), silent ? ", silent" : ""],
+      });
+    });
+  }
+
+  function drawCuts({ nameOf }, { cut }) {
+    if (listed === (listed = JSON.stringify(cut.map((edge) => [edge, nameOf(edge)])))) return;
+    cuts.replaceChildren(...(cut.length ? ["Cut: ", ...cut.map((edge) => h("button", { type: "button", class: "attn-chip", "data-edge": edge, title: "put it back", "aria-label": `Put back ${nameOf(edge)}` }, `${nameOf(edge)} ×`))] : ["Nothing is cut."]));
+  }
+
+  function drawScatter({ edges, byEffect, names }, { sort }, width) {
+    const across = sort === "norm" ? "norm" : "weight";
+    const points = (layer) => edges.filter(({ edge }) => edge[0] === layer).map((edge) => [edge[across], edge.effect]);
+    const costs = edges.map(({ effect }) => effect);
+    const dear = byEffect.slice(0, NAMED).filter(({ effect }) => Math.abs(effect) >= SMALL);
+    scatter.update({
+      width,
+      x: { label: MEASURES[across].axis, domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
+      y: { label: "nats lost", domain: [5 * Math.floor(Math.min(0, ...costs) / 5), 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5)] },
+      series: ["accent", "cool"].map((color, layer) => ({ name: `layer ${layer + 1}`, kind: "dots", cap: layer ? "square" : "round", color, quiet: true, points: points(layer) })),
+      notes: dear.map((edge) => ({ x: edge[across], y: edge.effect, text: `${names[edge.edge[2]]} ← ${names[edge.edge[3]]}`, ring: false })),
+      sentence: `${edges.length} edges; the dearest are named.`,
+    });
+  }
+
+  return {
+    elements: [
+      h("div", { class: "attn-controls" }, [...Object.values(controls), ...silencers].map(({ element }) => element)),
+      flow, readout, cuts, h("div", { class: "attn-pair" }, answers.element, table), scatter.element, meter.element,
+    ],
+    draw(now, look) {
+      result = compute(now);
+      const { probabilities, once, edges, ranking, logp, intact } = result;
+      controls.seed.update(now.seed, true);
+      controls.period.update(now.period);
+      controls.sort.update(now.sort, Object.entries(MEASURES).map(([name, { words }]) => [name, words]));
+      controls.renormalise.update(now.renormalise);
+      silencers.forEach((box, at) => box.update(has(now.zero, everyHead[at])));
+      drawPanels(result, now, look);
+      drawCuts(result, now);
+
+      const chances = once.map((token) => probabilities[token]);
+      const others = Math.max(0, 1 - chances.reduce((sum, p) => sum + p, 0));
+      answers.update({ most: 1, rows: [...chances, others].map((value, at) => ({ name: at === once.length ? "any other" : at === once.length - 1 ? `${letter(at)}, right` : letter(at), value, text: fixed(value, 3) })) });
+      headings.forEach(([name, th]) => (name === now.sort ? th.setAttribute("aria-sort", "descending") : th.removeAttribute("aria-sort")));
+      rows.forEach(({ button, cells, tr }, rank) => {
+        const entry = ranking[rank];
+        tr.hidden = !entry;
+        if (!entry) return;
+        setText(button, result.nameOf(entry.edge));
+        headings.forEach(([name], col) => {
+          cells[col].dataset.value = entry[name];
+          setText(cells[col], fixed(entry[name]));
+        });
+      });
+      drawScatter(result, now, look.width);
+      const agreement = (name) => {
+        const found = spearman(edges.map((edge) => edge[name]), edges.map(({ effect }) => Math.abs(effect)));
+        return Number.isNaN(found) ? "none" : fixed(found);
+      };
+      meter.update({
+        "log p of the right answer": [`${fixed(logp)} nats`, `, ${fixed(intact)} intact`],
+        "rank correlation with the size of the effect: weight": agreement("weight"),
+        "length carried": agreement("norm"),
+      });
+      return describe(result, now);
+    },
+    stop: () => Object.values(panels).flat().forEach((panel) => panel.stop()),
+  };
+}
+
+export default defineLab({ settings, build });
