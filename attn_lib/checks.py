@@ -37,8 +37,10 @@ from attn_lib.mistakes import (
     ATTENTION_MISTAKES,
     CAUSAL_MASK_MISTAKES,
     CROSS_ATTENTION_MISTAKES,
+    CUT_EDGE_MISTAKES,
     CUT_KEY_MISTAKES,
     DOCUMENT_MASK_MISTAKES,
+    EDGE_NORM_MISTAKES,
     EMBEDDING_MISTAKES,
     LINEAR_ATTENTION_MISTAKES,
     LOOKUP_MISTAKES,
@@ -70,7 +72,9 @@ __all__ = [
     "check_attention",
     "check_causal_mask",
     "check_cross_attention",
+    "check_cut_edge",
     "check_document_mask",
+    "check_edge_norms",
     "check_embedding",
     "check_function",
     "check_linear_attention",
@@ -763,6 +767,56 @@ def check_window_mask(function: Callable) -> Report:
         cases=[Case({"n": 6, "window": 3}), Case({"n": 5, "window": 1}, "the own key only")],
         mistakes=WINDOW_MASK_MISTAKES,
         returns=("mask",),
+    )
+
+
+def check_edge_norms(function: Callable) -> Report:
+    """Check ``f(A, V, W_O)``: the length of a_ij v_j W_O for every edge of one head, (n, m)."""
+
+    def case(seed, n, m, d_v, d, note=""):
+        inputs = random_inputs(seed, S=(n, m), V=(m, d_v), W_O=(d_v, d))
+        return Case({"A": softmax(inputs.pop("S"))} | inputs, note)
+
+    return check_function(
+        function,
+        right=lambda A, V, W_O: A * np.linalg.norm(V @ W_O, axis=-1),
+        cases=[
+            case(0, 4, 4, 3, 5),
+            case(1, 3, 6, 2, 4, "fewer queries than keys"),
+            case(2, 5, 1, 4, 2, "one key"),
+        ],
+        mistakes=EDGE_NORM_MISTAKES,
+        returns=("norms",),
+    )
+
+
+def check_cut_edge(function: Callable) -> Report:
+    """Check ``f(A, query, key, renormalise)``: the weights with one edge taken away."""
+
+    def case(seed, n, m, query, key, renormalise, note=""):
+        A = softmax(random_inputs(seed, S=(n, m))["S"])
+        edge = {"query": query, "key": key, "renormalise": renormalise}
+        return Case({"A": A} | edge, note)
+
+    def right(A, query, key, renormalise):
+        cut = A.copy()
+        cut[query, key] = 0
+        if renormalise:
+            left = cut[query].sum()
+            cut[query] = cut[query] / left if left > 0 else 0
+        return cut
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            case(0, 4, 4, 2, 1, True),
+            case(1, 5, 5, 0, 3, False),
+            case(2, 3, 6, 1, 2, True, "fewer queries than keys"),
+            Case({"A": np.eye(3), "query": 2, "key": 2, "renormalise": True}, "the whole row cut"),
+        ],
+        mistakes=CUT_EDGE_MISTAKES,
+        returns=("weights",),
     )
 
 

@@ -1273,7 +1273,7 @@ def cut_key() -> Proof:
     Returns
     -------
     Proof
-        Chapter 13.
+        Chapters 12 and 13.
     """
     s, v, c = _symbols("s", 3), _symbols("v", 3), Symbol("c", real=True)
     a, masked = _softmax(*s), _softmax(s[0], s[1], -sp.oo)
@@ -1328,7 +1328,7 @@ def cut_key() -> Proof:
             ),
             equal(
                 r"What masking changes does not see the constant.",
-                r"	ext{the same change, with } \mathbf{v} + c",
+                r"(o' - o)(\mathbf{v} + c)",
                 by_masking(shifted),
                 by_masking(v),
                 right_tex=r"o' - o",
@@ -2203,6 +2203,72 @@ def head_parameters() -> Proof:
     )
 
 
+def other_weights() -> Proof:
+    """Prove when two rows of weights give one output, here for values in two dimensions.
+
+    Returns
+    -------
+    Proof
+        Chapter 12.
+    """
+    V, a, t = _symbols("v", 4, 2), _symbols("a", 4, positive=True), Symbol("t", real=True)
+    M = Matrix.hstack(V, ones(4, 1))
+    three, a3 = M[:3, :], a[:, :3]
+    minors = [M.extract([i for i in range(4) if i != j], range(3)).det() for j in range(4)]
+    z = _row(*((-1) ** j * minor for j, minor in enumerate(minors)))
+    return Proof(
+        r"With values in two dimensions and in general position, three keys have their weights "
+        r"fixed by the output; four keys have other weights with the same output.",
+        (
+            let(
+                r"Three keys first. The output and the sum of the weights are the weights times "
+                r"this matrix.",
+                r"[V, \mathbf{1}]",
+                three,
+            ),
+            differ(
+                r"Its determinant is not 0, unless the three values lie on one line.",
+                r"\det [V, \mathbf{1}]",
+                three.det(),
+                0,
+            ),
+            equal(
+                r"Then it has an inverse, which gives the weights back from the output.",
+                r"[\mathbf{a} V, \mathbf{a} \mathbf{1}] [V, \mathbf{1}]^{-1}",
+                (a3 * three) * three.inv(),
+                a3,
+                right_tex=r"\mathbf{a}",
+            ),
+            let(
+                r"Now four keys: of each key, the determinant of the three others, with "
+                r"alternating signs. The first of them:",
+                r"z_1",
+                z[0],
+            ),
+            differ(
+                r"These four numbers are not all 0 in general.",
+                r"\mathbf{z}",
+                z,
+                zeros(1, 4),
+            ),
+            equal(
+                r"But they mix the values to nothing, and they sum to 0.",
+                r"\mathbf{z} [V, \mathbf{1}]",
+                z * M,
+                zeros(1, 3),
+            ),
+            equal(
+                r"So any multiple of them can be added to the weights: same output, same sum. If "
+                r"the weights are positive and the multiple is small, they stay positive.",
+                r"(\mathbf{a} + t \mathbf{z}) [V, \mathbf{1}]",
+                (a + t * z) * M,
+                a * M,
+                right_tex=r"[\mathbf{a} V, \mathbf{a} \mathbf{1}]",
+            ),
+        ),
+    )
+
+
 def heads_sum() -> Proof:
     """Prove that concatenating heads and projecting equals a sum over heads. Chapter 8."""
     first, second, W = _symbols("a", 2, 2), _symbols("b", 2, 2), _symbols("w", 4, 3)
@@ -2599,6 +2665,7 @@ PROOFS: tuple[Callable[[], Proof], ...] = (
     sinusoid_rotation,
     rope_offset,
     one_mixture,
+    other_weights,
     heads_sum,
     head_parameters,
     layer_crossings,

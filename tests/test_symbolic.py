@@ -125,6 +125,8 @@ FALSE = {
         -1,
         4 * sp.Symbol("h", integer=True, positive=True) * sp.Symbol("d", integer=True) ** 2,
     ),
+    "three keys have other weights too": ("other_weights", 1, proof("other_weights").steps[1].left),
+    "other weights sum to something else": ("other_weights", 5, sp.Matrix([[0, 0, 1]])),
     "rows compare by their places": ("sinusoid_rotation", 3, sp.cos((2 * p + k) * theta)),
     "the quadratic part takes over at d": ("layer_crossings", 2, 2 * n * b * (n - d)),
     "causal layers cross where full ones do": ("layer_crossings", 3, 2 * n * d * b),
