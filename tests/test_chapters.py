@@ -10,6 +10,7 @@ import jupytext
 import pytest
 import yaml
 
+from attn_lib import labs
 from attn_lib.examples import CHEF
 
 ROOT = Path(__file__).parents[1]
@@ -101,6 +102,13 @@ def test_every_lab_has_a_name_of_its_own():
                 assert found, f"a lab without name=: {call}"
                 names[found[1]] += 1
     assert names and max(names.values()) == 1, names
+
+
+@notebook
+def test_every_lab_it_imports_exists(name):
+    cells = "".join(CELL.findall(NOTEBOOKS[name]))
+    imported = ", ".join(re.findall(r"^from attn_lib\.labs import \(?([\w, \n]+)", cells, re.M))
+    assert set(re.findall(r"\w+Lab\b", imported)) <= set(labs.__all__)
 
 
 @chapter
