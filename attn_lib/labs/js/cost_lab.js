@@ -186,7 +186,7 @@ function build({ signal, set }) {
   const note = h("p", { class: "attn-note attn-two-lines" });
   const charts = {
     operations: chart({ panel: "operations", title: "Operations: multiply-adds", height: 260 }),
-    memory: chart({ panel: "memory", title: "Memory held beside inputs and outputs", height: 260 }),
+    memory: chart({ panel: "memory", title: "Memory beside inputs and outputs", height: 260 }),
   };
 
   let lines = { key: "" };
