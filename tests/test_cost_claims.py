@@ -62,6 +62,30 @@ class TestPaths:
         assert self.layers(8, window_mask(8, window=3)) == 4
 
 
+def test_steps_shrink_what_came_first_and_attention_shares_it_out():
+    def recurrent(X, W, U, _):
+        state = np.zeros(16)
+        for x in X:
+            state = np.tanh(state @ W + x @ U)
+        return state
+
+    def attend(X, *maps):
+        return self_attention(X, *maps).output[-1]
+
+    moved = {}
+    for read in (recurrent, attend):
+        for n in (5, 20, 80):
+            gaps = []
+            for seed in range(100, 110):
+                rng = np.random.default_rng(seed)
+                maps, X = rng.normal(size=(3, 16, 16)) / 4, rng.normal(size=(n, 16))
+                other = np.vstack([rng.normal(size=16), X[1:]])
+                gaps.append(np.abs(read(X, *maps) - read(other, *maps)).max())
+            moved[read, n] = np.mean(gaps)
+    assert moved[recurrent, 20] < moved[recurrent, 5] / 100 and moved[recurrent, 80] < 1e-9
+    assert moved[attend, 80] > moved[attend, 5] / 60
+
+
 class TestCache:
     def test_cached_is_full(self):
         config = Config(vocabulary=9, context=12, d=8, layers=2, heads=2, d_ff=16)
