@@ -2165,6 +2165,53 @@ def one_mixture() -> Proof:
     )
 
 
+def first_layer() -> Proof:
+    """Prove that no head of a first layer finds what follows the earlier copy. Chapter 8."""
+    s, t = _symbols("s", 3), Symbol("t", real=True)
+    first, second = _softmax(*s), _softmax(s[0], s[1], t)
+    ratio = exp(s[0] - s[1])
+    return Proof(
+        r"No head of a first layer finds the place after the earlier copy.",
+        (
+            let(
+                r"Two places may be the answer; the third key stands for all others.",
+                r"\mathbf{a}",
+                first,
+                right_tex=r"\operatorname{softmax}(s_1, s_2, s_3)",
+            ),
+            equal(
+                r"In a first layer the scores of the two places are made from three rows that both "
+                r"texts share. So is the ratio of their weights,",
+                r"a_1 / a_2",
+                first[0] / first[1],
+                ratio,
+            ),
+            equal(
+                r"whatever the other keys have become in the second text.",
+                r"a'_1 / a'_2",
+                second[0] / second[1],
+                ratio,
+            ),
+            differ(
+                r"(The weights themselves do move: they depend on all keys.)",
+                r"a'_1",
+                second[0],
+                first[0],
+                right_tex="a_1",
+            ),
+            equal(
+                r"If $a_1$ is at most $a_2$ it is at most ½: what is missing to ½ is half their "
+                r"difference and half of all the rest. With the signs exchanged the same holds "
+                r"for $a'_2$ in the second text.",
+                r"\tfrac12 - a_1",
+                Rational(1, 2) - first[0],
+                (first[1] - first[0]) / 2 + first[2] / 2,
+                right_tex=r"\tfrac12(a_2 - a_1) + \tfrac12 a_3",
+            ),
+        ),
+    )
+
+
 def head_parameters() -> Proof:
     """Count the parameters of h heads of width d / h, g of them with keys. Chapter 8."""
     d, h, g = (Symbol(name, integer=True, positive=True) for name in "dhg")
@@ -2666,6 +2713,7 @@ PROOFS: tuple[Callable[[], Proof], ...] = (
     rope_offset,
     one_mixture,
     other_weights,
+    first_layer,
     heads_sum,
     head_parameters,
     layer_crossings,

@@ -120,6 +120,11 @@ FALSE = {
         -2,
         symbolic._symbols("u", 1, 2) - symbolic._symbols("v", 1, 2),
     ),
+    "weights do not depend on other keys": (
+        "first_layer",
+        -2,
+        proof("first_layer").steps[3].left,
+    ),
     "more heads, more parameters": (
         "head_parameters",
         -1,

@@ -56,7 +56,7 @@ def _roles(heads: int) -> dict:
         "W_Q": _asking(*asks),
         "W_K": _reading(slice(3, 6), width=width, heads=heads),
         "W_V": _reading(slice(0, 3), width=width, heads=heads),
-        "outputs": ["dog", "man", "bites", "–", "–", "–"]
+        "outputs": ["dog", "man", "bites", "4", "5", "6"]
         if heads == 1
         else [f"{role}: {word}" for role in ("who", "whom") for word in _FEATURES[:3]],
     }
