@@ -14,6 +14,7 @@ from attn_lib.labs.mask_lab import MaskLab
 from attn_lib.labs.position_lab import PositionLab
 from attn_lib.labs.score_scale_lab import ScoreScaleLab
 from attn_lib.labs.tiling_lab import TilingLab
+from attn_lib.labs.training_lab import TrainingLab
 
 __all__ = [
     "AttentionLab",
@@ -25,5 +26,6 @@ __all__ = [
     "PositionLab",
     "ScoreScaleLab",
     "TilingLab",
+    "TrainingLab",
     "overview",
 ]

@@ -1,6 +1,7 @@
 """Remake the trained models the chapters use: ``python book/data/make.py``.
 
-It takes two to three minutes and writes, beside itself,
+It takes two to three minutes. It writes ``attn_lib/labs/training_runs.json``, which is what
+``TrainingLab`` shows, and, beside itself,
 
 - ``induction.npz``: the induction model, with four earlier states;
 - ``induction-two-heads.npz``: the same task, two heads in each layer;
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from attn_lib.labs.training_lab import store_runs
 from attn_lib.training import (
     Run,
     every_period,
@@ -71,10 +73,12 @@ def save(run: Run, name: str, *, curves: dict, **options) -> None:
 
 
 MARKOV = ("honest", "leak", "leak-last-counted")
-SEEDS = {"induction": 1, "induction-two-heads": 0, **dict.fromkeys(MARKOV, 0)}
+SEEDS = {"induction": 1, "induction-two-heads": 0, "reversal": 0, **dict.fromkeys(MARKOV, 0)}
 
 if __name__ == "__main__":
-    make_induction("induction", earlier=[200, 250, 300, 400])
-    make_induction("induction-two-heads", earlier=[])
+    one_head = make_induction("induction", earlier=[200, 250, 300, 400])
+    two_heads = make_induction("induction-two-heads", earlier=[])
+    reversal = train(start("reversal", seed=SEEDS["reversal"]), keep=range(0, 101, 5))
+    store_runs([one_head, reversal, two_heads])
     for name in MARKOV:
         make_markov(name)

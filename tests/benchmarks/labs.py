@@ -133,6 +133,7 @@ def measure_labs(browser, folder: Path) -> None:
         (labs.MaskLab, "offset"),
         (labs.HeadsLab, "heads"),
         (labs.TilingLab, "step"),
+        (labs.TrainingLab, "step"),
         (labs.CostLab, "n"),
         (labs.ContributionLab, "seed"),
     ):

@@ -76,8 +76,14 @@ export function checkbox({ control, label, onInput, signal }) {
 
 const BEAT_MS = 1000;
 
-/** The steps of a computation: a slider, and buttons that go back, go on, or play to the end. */
-export function stepper({ control, label, onInput, signal }) {
+/**
+ * The steps of a computation: a slider, and buttons that go back, go on, or play to the end.
+ * @param {object} options
+ * @param {(current: number, most: number) => string} [options.text]  how a step is named beside the slider
+ * @param {number} [options.beat]  ms from step to step
+ * @param {() => boolean} [options.still]  whether playing is one jump, by default where the reader asks for less motion
+ */
+export function stepper({ control, label, text = (current, most) => `${current} of ${most}`, beat: pause = BEAT_MS, still = stillness, onInput, signal }) {
   const input = h("input", { type: "range", min: 0, step: 1, "data-control": control });
   const value = h("output");
   const button = (action, words) => h("button", { type: "button", class: "attn-text", "data-action": action }, words);
@@ -92,11 +98,11 @@ export function stepper({ control, label, onInput, signal }) {
     beat = 0;
     name();
   }
-  const name = () => setText(play, beat ? "Pause" : stillness() ? "To the end" : "Play");
+  const name = () => setText(play, beat ? "Pause" : still() ? "To the end" : "Play");
   const go = (step) => onInput((expected = Math.min(view.most, Math.max(0, step))));
   function playOn() {
     go(view.current === view.most ? 0 : view.current + 1);
-    beat = setTimeout(() => (view.current === view.most ? stop() : playOn()), BEAT_MS);
+    beat = setTimeout(() => (view.current === view.most ? stop() : playOn()), pause);
     name();
   }
   const listen = (target, type, run) => target.addEventListener(type, run, { signal });
@@ -104,7 +110,7 @@ export function stepper({ control, label, onInput, signal }) {
   listen(input, "input", by(() => go(Number(input.value))));
   listen(previous, "click", by(() => go(view.current - 1)));
   listen(next, "click", by(() => go(view.current + 1)));
-  listen(play, "click", () => (beat ? stop() : stillness() ? go(view.most) : playOn()));
+  listen(play, "click", () => (beat ? stop() : still() ? go(view.most) : playOn()));
   signal.addEventListener("abort", stop);
 
   return {
@@ -114,8 +120,8 @@ export function stepper({ control, label, onInput, signal }) {
       if (beat && (current !== expected || current === most)) stop(); // moved by something else, or at the end
       if (Number(input.max) !== most) input.max = most;
       if (input.value !== String(current)) input.value = current;
-      setText(value, `${current} of ${most}`);
-      input.setAttribute("aria-valuetext", `${current} of ${most}`);
+      setText(value, text(current, most));
+      input.setAttribute("aria-valuetext", text(current, most));
       previous.setAttribute("aria-disabled", current === 0); // not disabled: that would lose the focus
       next.setAttribute("aria-disabled", current === most);
       name();

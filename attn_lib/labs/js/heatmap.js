@@ -88,6 +88,7 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
  * @param {AbortSignal} options.signal
  */
 export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", corner = unit, attributes = {}, digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
+  const heading = h("b", {}, title);
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
   const frame = h("div", { class: "attn-frame" });
@@ -102,7 +103,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
   const element = h(
     "div",
     { class: `attn-panel attn-panel-${panel}` },
-    h("div", { class: "attn-panel-title" }, h("b", {}, title), formula),
+    h("div", { class: "attn-panel-title" }, heading, formula),
     h("div", { class: "attn-scroll" }, table),
     h("div", { class: "attn-bar", "aria-hidden": "true" }, low, ramp, high),
   );
@@ -139,8 +140,9 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     steps = new Int16Array(n * m);
     setStyle(table, "--columns", m);
     setStyle(table, "--rows", n);
-    table.setAttribute("aria-label", `${title}: rows are ${plural(rowUnit)}, columns are ${plural(unit)}`);
+    label();
   }
+  const label = () => table.setAttribute("aria-label", `${title}: rows are ${plural(rowUnit)}, columns are ${plural(unit)}`);
 
   function relabel({ rows, cols, current }) {
     [...head.rows[0].cells].slice(1).forEach((th, col) => setText(th.firstChild, cols[col]));
@@ -349,6 +351,12 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       if (reordered && !stillness() && Math.max(next.n, next.m) <= TRAVEL_UP_TO) travel(place);
       else if (resized || reordered || (stale && !motion)) settle(); // else the running motion draws the new values
       if (reordered && Math.max(next.n, next.m) > TRAVEL_UP_TO && !stillness()) canvas.animate([{ opacity: 0.2 }, { opacity: 1 }], TRAVEL_MS);
+    },
+    /** Give it another title. */
+    rename(words) {
+      if (words === title) return;
+      setText(heading, (title = words));
+      label();
     },
     stop() {
       cancelAnimationFrame(motion);

@@ -8,5 +8,6 @@ import MaskLab from "./mask_lab.js";
 import PositionLab from "./position_lab.js";
 import ScoreScaleLab from "./score_scale_lab.js";
 import TilingLab from "./tiling_lab.js";
+import TrainingLab from "./training_lab.js";
 
-export const labs = { AttentionLab, ContributionLab, CostLab, HeadsLab, LookupLab, MaskLab, PositionLab, ScoreScaleLab, TilingLab };
+export const labs = { AttentionLab, ContributionLab, CostLab, HeadsLab, LookupLab, MaskLab, PositionLab, ScoreScaleLab, TilingLab, TrainingLab };

@@ -58,6 +58,16 @@ export const tuples = (width, fits, words) => {
   };
 };
 
+/** One of some numbers; where it is none of them, `otherwise`. A link may say any number and gets the nearest. */
+export const nearest = (numbers, otherwise) => ({
+  clean: (value) => (numbers.includes(value) ? value : otherwise),
+  read(text) {
+    const value = text.trim() === "" ? NaN : Number(text);
+    if (Number.isNaN(value)) throw new Error(`expected a number from ${numbers[0]} to ${numbers.at(-1)}`);
+    return numbers.reduce((best, each) => (Math.abs(each - value) < Math.abs(best - value) ? each : best));
+  },
+});
+
 /** 0 … n−1 in order. */
 export const inOrder = (n) => Array.from({ length: n }, (_, i) => i);
 
