@@ -101,6 +101,31 @@ FALSE = {
     "every gradient stays": ("median_and_mean", 4, 1),
     "the gradient is divided by √d_k": ("undivided", 2, shrunk_gradient),
     "a small temperature picks one": ("temperature_limits", 1, sp.Matrix([[1, 0, 0]])),
+    "the factor comes back twice": (
+        "backward_pass",
+        4,
+        proof("backward_pass").steps[4].right / ROOT,
+    ),
+    "the factor does not come back": (
+        "backward_pass",
+        4,
+        proof("backward_pass").steps[4].right * ROOT,
+    ),
+    "keys collect without a transpose": (
+        "backward_pass",
+        5,
+        proof("backward_pass").steps[5].right.T,
+    ),
+    "zero queries are learned by no one": (
+        "nothing_to_match",
+        3,
+        proof("nothing_to_match").steps[3].left,
+    ),
+    "even weights give a value all pulls": (
+        "nothing_to_match",
+        -1,
+        3 * proof("nothing_to_match").steps[-1].right,
+    ),
     "a mask changes nothing": (
         "masked_softmax",
         -1,
