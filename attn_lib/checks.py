@@ -29,12 +29,14 @@ from attn_lib.attention import (
     softmax,
 )
 from attn_lib.efficient import linear_attention
-from attn_lib.gradients import query_jacobian
+from attn_lib.gradients import attention_backward, query_jacobian
 from attn_lib.heads import multi_head_attention, split_heads
 from attn_lib.lookup import gaussian_scores
 from attn_lib.masks import causal_mask, window_mask
 from attn_lib.mistakes import (
+    ADAM_MISTAKES,
     ATTENTION_MISTAKES,
+    BACKWARD_MISTAKES,
     CAUSAL_MASK_MISTAKES,
     CROSS_ATTENTION_MISTAKES,
     CUT_EDGE_MISTAKES,
@@ -64,12 +66,15 @@ from attn_lib.mistakes import (
     Mistake,
 )
 from attn_lib.positions import rope, sinusoidal_positions
+from attn_lib.training import Moments, adam_step
 
 __all__ = [
     "Case",
     "Mistake",
     "Report",
+    "check_adam",
     "check_attention",
+    "check_attention_backward",
     "check_causal_mask",
     "check_cross_attention",
     "check_cut_edge",
@@ -930,6 +935,51 @@ def check_query_gradient(function: Callable) -> Report:
         ],
         mistakes=QUERY_GRADIENT_MISTAKES,
         returns=("gradient",),
+    )
+
+
+def check_attention_backward(function: Callable) -> Report:
+    """Check ``f(dO, Q, K, V)``, which gives ``(dQ, dK, dV)`` of scaled attention."""
+
+    def right(dO, Q, K, V):
+        return attention_backward(dO, Q, K, V, weights=attention(Q, K, V).weights)
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            Case(random_inputs(0, dO=(4, 3), Q=(4, 5), K=(6, 5), V=(6, 3))),
+            Case(random_inputs(1, dO=(5, 2), Q=(5, 3), K=(5, 3), V=(5, 2)), "as many keys"),
+        ],
+        mistakes=BACKWARD_MISTAKES,
+        returns=("dQ", "dK", "dV"),
+    )
+
+
+def check_adam(function: Callable) -> Report:
+    """Check ``f(g, mean, square, step, rate)``: one step of Adam with β = .9 and .99.
+
+    It gives the change of the parameters and the two new means; `step` is 0 at the first step.
+    """
+
+    def right(g, mean, square, step, rate):
+        zero = {"w": np.zeros_like(g)}
+        before = Moments({"w": mean}, {"w": square})
+        moved, after = adam_step(zero, {"w": g}, before, step=step, rate=rate)
+        return moved["w"], after.mean["w"], after.square["w"]
+
+    first = random_inputs(0, g=(3, 2)) | {"mean": np.zeros((3, 2)), "square": np.zeros((3, 2))}
+    later = random_inputs(1, g=(4,), mean=(4,), square=(4,))
+    later["square"] = later["square"] ** 2
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            Case(later | {"step": 4, "rate": 0.1}),
+            Case(first | {"step": 0, "rate": 0.01}, "the first step"),
+        ],
+        mistakes=ADAM_MISTAKES,
+        returns=("change", "mean", "square"),
     )
 
 
