@@ -614,7 +614,8 @@ def train(
     keep : iterable of int, optional
         Steps whose parameters go into ``run.kept``: 0 is the start.
     progress : bool, default True
-        Whether to show a bar.
+        Whether to show a bar, unless the environment says ``TQDM_DISABLE``, as a build of the
+        book does.
 
     Returns
     -------
@@ -633,7 +634,8 @@ def train(
     """
     until, keep = run.recipe.steps if until is None else until, set(keep)
     _keep(run, keep)
-    with tqdm(total=until, initial=run.step, disable=not progress, desc=run.recipe.name) as bar:
+    silent = {} if progress else {"disable": True}  # left out, tqdm asks the environment
+    with tqdm(total=until, initial=run.step, desc=run.recipe.name, **silent) as bar:
         while run.step < until:
             _train_step(run)
             _keep(run, keep)

@@ -2,6 +2,9 @@
 
 import dataclasses
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +48,8 @@ from attn_lib.training import (
     translate_batch,
 )
 
-DATA = Path(__file__).resolve().parents[1] / "book" / "data"
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "book" / "data"
 
 
 def rng(seed=0):
@@ -246,6 +250,23 @@ class TestLoop:
     def test_the_bar_can_be_shown(self, capsys):
         train(start("copy"), 2)
         assert "copy: 100%" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("build", [False, True])
+    def test_a_build_of_the_book_is_silent_and_a_reader_sees_a_bar(self, build):
+        """tqdm reads the environment when it is imported, so ask a process of its own."""
+        code = "from attn_lib.training import start, train; train(start('copy'), 2)"
+        if build:
+            code = f"from attn_book import quiet; quiet.setup(None); {code}"
+        folders = os.pathsep.join([str(ROOT), str(ROOT / "book" / "_ext")])
+        clean = {k: v for k, v in os.environ.items() if k != "TQDM_DISABLE"}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=clean | {"PYTHONPATH": folders},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ("copy: 100%" in done.stderr) != build and (not build or done.stderr == "")
 
     def test_refusals(self, tmp_path):
         with pytest.raises(ValueError, match="no recipe 'inductoin'; there are copy, reversal"):
