@@ -9,6 +9,7 @@ from pathlib import Path
 import jupytext
 import pytest
 import yaml
+from pybtex.database import parse_string
 
 from attn_lib import labs
 from attn_lib.examples import CHEF
@@ -172,6 +173,13 @@ def test_references_exist(text):
     entries = re.findall(r"^@\w+\{(\S+),$", (ROOT / "book/references.bib").read_text("utf-8"), re.M)
     for role, target in re.findall(r"\{(eq|ref|numref|prf:ref|cite:[tp])\}`([^`]+)`", text):
         assert target in (entries if role.startswith("cite") else known), (role, target)
+
+
+def test_every_source_stands_once_and_whole():
+    text = (ROOT / "book/references.bib").read_text("utf-8")
+    assert not re.search(r"[^\n]\n@", text), "an empty line stands before each entry"
+    keys = parse_string(text, "bibtex").entries.keys()  # refuses what is cut off or stands twice
+    assert len(keys) == text.count("\n@") + text.startswith("@")
 
 
 def test_the_landing_page_links_to_every_page_and_no_other():

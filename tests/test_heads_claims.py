@@ -16,7 +16,6 @@ from attn_lib import (
     split_heads,
 )
 from attn_lib.block import layer_params, transformer, zero_heads
-from attn_lib.labs import HeadsLab
 from attn_lib.mistakes import MULTI_HEAD_MISTAKES
 from attn_lib.training import (
     every_period,
@@ -68,22 +67,6 @@ class TestOneMixture:
         for other, told in [(second, True), (first, False)]:
             moved = (u @ first + v @ other) - (v @ first + u @ other)
             assert (np.abs(moved).max() > 0.1) == told
-
-    def test_the_labs_numbers(self):
-        one, two = (HeadsLab(scene="roles", heads=h) for h in (1, 2))
-        assert abs(one.swap_effect) < 1e-12 and two.swap_effect == pytest.approx(2, abs=1e-3)
-        np.testing.assert_allclose(two.mean_weights, one.weights[0], atol=1e-3)
-
-
-class TestMeanOverHeads:
-    def test_two_decided_heads_have_an_undecided_mean(self):
-        heads = np.array([[[1.0, 0], [0, 1]], [[0, 1], [1, 0]]])
-        np.testing.assert_array_equal(heads.mean(axis=0), np.full((2, 2), 0.5))
-
-    @pytest.mark.parametrize("seed", range(5))
-    def test_a_mean_is_never_more_decided_than_its_heads(self, seed):
-        own, mean = HeadsLab(heads=4, seed=seed).entropies
-        assert own < mean
 
 
 class TestScale:

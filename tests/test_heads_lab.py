@@ -107,6 +107,13 @@ class TestRoles:
         assert said(lab) == {"who: man", "whom: dog"}
         assert lab.swap_effect == pytest.approx(2, abs=0.001)  # four entries change by one
 
+    @pytest.mark.parametrize(
+        "lab", [HeadsLab(), *(HeadsLab(scene="roles", heads=h) for h in (1, 2))]
+    )
+    def test_each_column_of_the_output_has_a_name_of_its_own(self, lab):
+        """Columns of one name are drawn on top of each other."""
+        assert len(set(lab.outputs)) == lab.output.shape[1]
+
     def test_random_vectors_have_no_nouns(self):
         assert HeadsLab().swap_effect is None
 
