@@ -23,6 +23,19 @@ const LEAST_LABEL_PX = 52; // the corner names both axes
 const LEAST_HEADING_PX = 30;
 const LEAST_PANEL_PX = 64; // a title over one column
 
+// Drawing on a canvas makes the browser lay out the page at once if anything in it has changed. So maps are painted when all
+// elements of the labs have what belongs there: one layout a frame.
+const waiting = new Set();
+
+function afterwards(paint) {
+  if (!waiting.size)
+    queueMicrotask(() => {
+      for (const each of waiting) each();
+      waiting.clear();
+    });
+  waiting.add(paint);
+}
+
 const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0, -1)}ies` : `${noun}s`);
 
 /**
@@ -280,9 +293,13 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     place = settled(view);
     element.classList.remove("attn-moving");
     canvas.classList.toggle("attn-pixels", !few());
-    if (few()) paint();
-    else paintPixels(canvas);
+    const px = few() ? Math.round(view.cell * (window.devicePixelRatio || 1)) : 1;
+    if (canvas.width !== view.m * px) canvas.width = view.m * px;
+    if (canvas.height !== view.n * px) canvas.height = view.n * px;
+    afterwards(picture);
   }
+
+  const picture = () => (few() ? paint() : paintPixels(canvas));
 
   const find = (target) => {
     const td = target instanceof Element && target.closest("td[data-row]");
