@@ -105,6 +105,7 @@ def _erf_series() -> np.ndarray:
 
 
 _ERF = _erf_series()
+_ERF_SHORT = _ERF[:4].astype(np.float32)  # the next term is below 2e-9
 
 
 def erf(x: ArrayLike) -> np.ndarray:
@@ -128,14 +129,15 @@ def erf(x: ArrayLike) -> np.ndarray:
     Notes
     -----
     numpy has no erf. Here `math.erf` is tabulated in steps of 1/64, and from the nearest entry,
-    at most 1/128 away, a Taylor series of order 6 goes on.
+    at most 1/128 away, a Taylor series of order 6 goes on; for float32 order 3 will do.
     """
     (x,), dtype = _promote(x)
-    size = np.fmin(np.abs(x).astype(np.float64), _LAST)
+    series = _ERF_SHORT if x.dtype == np.float32 else _ERF
+    size = np.fmin(np.abs(x), _LAST)
     node = np.rint(size / _STEP).astype(np.intp)
-    away = size - node * _STEP
-    value = _ERF[-1][node]
-    for row in _ERF[-2::-1]:
+    away = size - node.astype(size.dtype) * _STEP
+    value = series[-1][node]
+    for row in series[-2::-1]:
         value = value * away + row[node]
     value = np.where(np.isnan(x), np.nan, np.copysign(value, x))
     return value.astype(dtype, copy=False)
@@ -231,6 +233,7 @@ def block(
     *,
     heads: int,
     norm: str = "pre",
+    residual: bool = True,
     mask: ArrayLike | None = None,
     eps: float = 1e-5,
     past: tuple[np.ndarray, np.ndarray] | None = None,
@@ -251,6 +254,8 @@ def block(
     norm : {"pre", "post", "none"}, default "pre"
         ``X + f(LN(X))``, where the stream itself is never normalised; ``LN(X + f(X))``, the
         order of 2017; or ``X + f(X)``.
+    residual : bool, default True
+        False leaves out the ``X +``: a part then replaces what it has read.
     mask, past, edit
         See `multi_head_attention`.
     eps : float, default 1e-5
@@ -273,11 +278,12 @@ def block(
     attend = partial(attention_of, layer, heads=heads, mask=mask, past=past, edit=edit)
     before, after = norm_of(layer, 1, norm, eps)
     attended = attend(before(X))
-    middle = after(X + attended.output)
+    middle = after(X + attended.output if residual else attended.output)
     if "W_1" not in layer:
         return BlockResult(attended, middle, middle)
     before, after = norm_of(layer, 2, norm, eps)
-    return BlockResult(attended, middle, after(middle + feed_forward_of(layer, before(middle))))
+    thought = feed_forward_of(layer, before(middle))
+    return BlockResult(attended, middle, after(middle + thought if residual else thought))
 
 
 def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
@@ -334,6 +340,8 @@ class Config:
         See `block`. A pre-norm model has one more norm at its end.
     causal : bool, default True
         Whether a token may look at itself and its past only.
+    residual : bool, default True
+        Whether parts add to the stream; see `block`.
     """
 
     vocabulary: int
@@ -345,6 +353,7 @@ class Config:
     d_ff: int = 0
     norm: str = "pre"
     causal: bool = True
+    residual: bool = True
 
     def __post_init__(self):
         for name in ("vocabulary", "context", "d", "heads"):
@@ -521,7 +530,7 @@ def transformer(
     mask = causal_mask(n, start + n, offset=start) if config.causal else None
     blocks = []
     for number in range(config.layers):
-        options = {"past": past[number] if past else None}
+        options = {"residual": config.residual, "past": past[number] if past else None}
         options |= {"edit": partial(edit, number) if edit else None}
         layer = layer_params(params, number)
         blocks.append(block(X, layer, heads=config.heads, norm=config.norm, mask=mask, **options))

@@ -449,6 +449,7 @@ def block_backward(
     *,
     result: BlockResult,
     norm: str = "pre",
+    residual: bool = True,
     eps: float = 1e-5,
 ) -> Gradients:
     """Go back through `block`, its second part first.
@@ -457,7 +458,7 @@ def block_backward(
     ----------
     dY : array_like, shape (..., n, d)
         Gradient with respect to the output.
-    X, layer, norm, eps
+    X, layer, norm, residual, eps
         As in the forward pass.
     result : BlockResult
         What the forward pass gave.
@@ -486,7 +487,7 @@ def block_backward(
             return feed_forward_backward(dF, read, layer["W_1"], layer["b_1"], layer["W_2"])
 
         d_stream, part = _part_backward(
-            d_stream, middle, added, feed_forward_part, layer, 2, norm, eps
+            d_stream, middle, added, feed_forward_part, layer, 2, norm, residual, eps
         )
         grads |= part
 
@@ -494,14 +495,15 @@ def block_backward(
         matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         return multi_head_backward(dF, read, *matrices, result=result.attention)
 
+    added = result.attention.output
     d_stream, part = _part_backward(
-        d_stream, X, result.attention.output, attention_part, layer, 1, norm, eps
+        d_stream, X, added, attention_part, layer, 1, norm, residual, eps
     )
     grads |= part
     return {"X": d_stream} | {name: grads[name] for name in layer}
 
 
-def _part_backward(dY, stream, added, part_backward, layer, which, norm, eps):
+def _part_backward(dY, stream, added, part_backward, layer, which, norm, residual, eps):
     """Go back through one part and its norm: give the stream's gradient and the parameters'."""
     grads = {}
     gain = layer.get(f"gain_{which}")
@@ -512,13 +514,13 @@ def _part_backward(dY, stream, added, part_backward, layer, which, norm, eps):
         return dX
 
     if norm == "post":
-        dY = through_norm(dY, stream + added)
+        dY = through_norm(dY, stream + added if residual else added)
     read = layer_norm(stream, gain, layer[f"bias_{which}"], eps=eps) if norm == "pre" else stream
     part = part_backward(dY, read)
     d_read = part.pop("X")
     if norm == "pre":
         d_read = through_norm(d_read, stream)
-    return dY + d_read, grads | part
+    return dY + d_read if residual else d_read, grads | part
 
 
 def transformer_backward(
@@ -562,10 +564,9 @@ def transformer_backward(
     if config.norm == "pre":
         dX, grads["gain"], grads["bias"] = layer_norm_backward(dX, last, params["gain"])
     for number in reversed(range(config.layers)):
-        layer = layer_params(params, number)
-        part = block_backward(
-            dX, streams[number], layer, result=result.blocks[number], norm=config.norm
-        )
+        layer, result_here = layer_params(params, number), result.blocks[number]
+        options = {"norm": config.norm, "residual": config.residual}
+        part = block_backward(dX, streams[number], layer, result=result_here, **options)
         dX = part.pop("X")
         grads |= {f"{number}.{name}": g for name, g in part.items()}
     grads["E"] = embedding_backward(dX, tokens, len(params["E"]))

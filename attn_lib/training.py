@@ -199,6 +199,42 @@ def markov_batch(
     return Batch(tokens[:, :-1], tokens[:, 1:], counted)
 
 
+def sums_batch(
+    rng: np.random.Generator, *, size: int, length: int, digits: int = 10, slips: float = 0.1
+) -> Batch:
+    """Predict the next digit where each is the last digit of the sum of the two before it.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Where the draws come from.
+    size, length : int
+        Sequences, and digits the model reads in each.
+    digits : int, default 10
+        Sums are taken modulo this number.
+    slips : float, default 0.1
+        Share of the steps at which any digit is written instead, the right one included.
+
+    Returns
+    -------
+    Batch
+        The first answer does not count: one digit says nothing about the next.
+
+    Notes
+    -----
+    To answer, a model must fetch the digit before (routing) and add it to its own
+    (computing). Chapter 9.
+    """
+    text = list(rng.integers(digits, size=(2, size)))
+    slipped = rng.random((length - 1, size)) < slips
+    for slip, other in zip(slipped, rng.integers(digits, size=slipped.shape), strict=True):
+        text.append(np.where(slip, other, (text[-2] + text[-1]) % digits))
+    tokens = np.array(text).T
+    counted = np.ones((size, length))
+    counted[:, 0] = 0
+    return Batch(tokens[:, :-1], tokens[:, 1:], counted)
+
+
 def legal_share(tokens: ArrayLike, P: ArrayLike) -> float:
     """Tell which share of the steps in `tokens` (..., n) can happen in the source."""
     tokens, P = np.asarray(tokens), np.asarray(P)
@@ -463,6 +499,14 @@ def _recipes() -> dict[str, Recipe]:
         _induction("induction-two-heads", heads=2),
         _induction("induction-one-layer", layers=1),
         _induction("fixed-period", layers=1, shortest=16, steps=500),
+        Recipe(
+            "sums",
+            partial(sums_batch, size=32, length=12),
+            Config(vocabulary=10, context=12, d=32, heads=2, d_ff=128),
+            400,
+            1e-2,
+            warmup=20,
+        ),
         _leak("honest", causal=True),
         _leak("leak", causal=False),
         _leak("leak-last-counted", causal=False, count_last=True),

@@ -1,6 +1,7 @@
 """attn_lib.block against hand-worked values, plain loops and what a Transformer must do."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,6 +167,18 @@ class TestBlock:
             silent = layer | {name: 0 * layer[name] for name in ("W_O", "W_2", "b_2")}
             output = block(X, silent, heads=2, norm=norm).output
             assert np.allclose(output, X) == (norm == "pre")
+
+    @pytest.mark.parametrize("norm", ["pre", "post", "none"])
+    def test_without_a_residual_only_what_is_written_goes_on(self, norm):
+        params, config, tokens = model(norm)
+        bare = replace(config, residual=False)
+        silent = {name: 0 * W if name == "0.W_O" else W for name, W in params.items()}
+        for sizes, differ in ((bare, False), (config, True)):  # nothing written: nothing left
+            middle = transformer(silent, tokens, sizes).blocks[0].middle
+            assert (np.ptp(middle, axis=(0, 1)) > 0).any() == differ
+        result = transformer(params, tokens, bare).blocks[0]
+        if norm != "post":
+            np.testing.assert_array_equal(result.middle, result.attention.output)
 
     def test_refuses_another_norm(self):
         with pytest.raises(ValueError, match='"pre", "post" or "none", got \'Pre\''):

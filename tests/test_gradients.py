@@ -236,13 +236,15 @@ class TestMultiHead:
 
 
 class TestWholeModel:
+    @pytest.mark.parametrize("residual", [True, False])
     @pytest.mark.parametrize("norm", ["pre", "post", "none"])
-    def test_a_block_with_every_bias(self, norm):
+    def test_a_block_with_every_bias(self, norm, residual):
         config = Config(vocabulary=5, context=4, d=4, heads=2, d_ff=6, norm=norm)
         layer = layer_params(init_params(config, 0, np.float64), 0)
         layer |= {name: normal(4, seed=i) for i, name in enumerate(("b_Q", "b_K", "b_V", "b_O"))}
         layer = {name: W + 0.3 * normal(*W.shape, seed=5) for name, W in layer.items()}
-        X, up, options = normal(2, 4, 4), normal(2, 4, 4, seed=1), {"norm": norm, "eps": 0.01}
+        X, up = normal(2, 4, 4), normal(2, 4, 4, seed=1)
+        options = {"norm": norm, "residual": residual, "eps": 0.01}
         result = block(X, layer, heads=2, mask=causal_mask(4), **options)
         grads = block_backward(up, X, layer, result=result, **options)
         assert set(grads) == {"X", *layer}

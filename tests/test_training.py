@@ -44,6 +44,7 @@ from attn_lib.training import (
     save_run,
     score,
     start,
+    sums_batch,
     train,
     translate_batch,
 )
@@ -104,6 +105,17 @@ class TestTasks:
         assert legal_share(batch.tokens, P) == 1
         assert (batch.counted[:, :-1] == 1).all() and (batch.counted[:, -1] == 0).all()
         assert (markov_batch(rng(), P=P, size=2, length=3, count_last=True).counted == 1).all()
+
+    def test_sums_follow_from_the_two_digits_before(self):
+        exact = sums_batch(rng(), size=50, length=9, digits=7, slips=0)
+        tokens, targets = exact.tokens, exact.targets
+        assert ((tokens[:, :-1] + tokens[:, 1:]) % 7 == targets[:, 1:]).all()
+        assert (tokens[:, 1:] == targets[:, :-1]).all()  # the target shift
+        assert not exact.counted[:, 0].any() and exact.counted[:, 1:].all()
+        assert set(tokens.ravel()) == set(range(7))
+        slipped = sums_batch(rng(), size=4000, length=9)
+        right = (slipped.tokens[:, :-1] + slipped.tokens[:, 1:]) % 10 == slipped.targets[:, 1:]
+        assert right.mean() == pytest.approx(0.91, abs=0.005)  # a tenth of the slips is right
         assert legal_share([[0, 1, 2]], [[0, 1, 0], [0.5, 0.5, 0], [0, 0, 1]]) == 0.5
 
     def test_translation_is_the_source_backwards(self):
