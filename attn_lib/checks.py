@@ -28,6 +28,7 @@ from attn_lib.attention import (
     self_attention,
     softmax,
 )
+from attn_lib.block import gelu, layer_norm
 from attn_lib.efficient import linear_attention
 from attn_lib.gradients import attention_backward, query_jacobian
 from attn_lib.heads import multi_head_attention, split_heads
@@ -44,6 +45,7 @@ from attn_lib.mistakes import (
     DOCUMENT_MASK_MISTAKES,
     EDGE_NORM_MISTAKES,
     EMBEDDING_MISTAKES,
+    LAYER_NORM_MISTAKES,
     LINEAR_ATTENTION_MISTAKES,
     LOOKUP_MISTAKES,
     MASK_MISTAKES,
@@ -54,6 +56,7 @@ from attn_lib.mistakes import (
     OFFSET_MISTAKES,
     ONLINE_SOFTMAX_MISTAKES,
     ORDER_GAP_MISTAKES,
+    PRE_NORM_MISTAKES,
     QUERY_GRADIENT_MISTAKES,
     ROPE_MISTAKES,
     SCORE_MISTAKES,
@@ -82,6 +85,7 @@ __all__ = [
     "check_edge_norms",
     "check_embedding",
     "check_function",
+    "check_layer_norm",
     "check_linear_attention",
     "check_lookup",
     "check_masked_attention",
@@ -90,6 +94,7 @@ __all__ = [
     "check_null_weights",
     "check_online_softmax",
     "check_order_gap",
+    "check_pre_norm_block",
     "check_query_gradient",
     "check_rope",
     "check_score_moments",
@@ -761,6 +766,43 @@ def check_multi_head(function: Callable) -> Report:
         ],
         mistakes=MULTI_HEAD_MISTAKES,
         returns=("output",),
+    )
+
+
+def check_layer_norm(function: Callable) -> Report:
+    """Check ``f(X, gain, bias)``, a layer norm with ε = 1e-5, one token per row."""
+    drawn = [random_inputs(s, X=(4, 6), gain=(6,), bias=(6,)) for s in (0, 1)]
+    drawn[1]["X"] = 20 * drawn[1]["X"] + 50
+    constant = random_inputs(2, gain=(5,), bias=(5,)) | {"X": np.full((2, 5), 3.0)}
+    return check_function(
+        function,
+        right=layer_norm,
+        cases=[
+            *(Case({name: each[name] for name in ("X", "gain", "bias")}) for each in drawn),
+            Case(
+                {name: constant[name] for name in ("X", "gain", "bias")},
+                "with tokens whose features are all equal",
+            ),
+        ],
+        mistakes=LAYER_NORM_MISTAKES,
+        returns=("normalised",),
+    )
+
+
+def check_pre_norm_block(function: Callable) -> Report:
+    """Check ``f(X, A, W, W_1, W_2)``: one block without gains and biases, its weights A given."""
+
+    def right(X, A, W, W_1, W_2):
+        middle = X + A @ layer_norm(X) @ W
+        return middle + gelu(layer_norm(middle) @ W_1) @ W_2
+
+    shapes = {"X": (5, 4), "A": (5, 5), "W": (4, 4), "W_1": (4, 7), "W_2": (7, 4)}
+    cases = []
+    for seed in (0, 1):
+        inputs = random_inputs(seed, **shapes)
+        cases.append(Case(inputs | {"X": 2 * inputs["X"] + 1, "A": softmax(inputs["A"])}))
+    return check_function(
+        function, right=right, cases=cases, mistakes=PRE_NORM_MISTAKES, returns=("stream",)
     )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from attn_lib.attention import softmax
+from attn_lib.block import gelu, layer_norm
 from attn_lib.efficient import elu_plus_one
 from attn_lib.heads import merge_heads, split_heads
 from attn_lib.masks import causal_mask, window_mask
@@ -980,6 +981,168 @@ CUT_EDGE_MISTAKES = (
         "NaN when the edge was the whole row: a query with nothing left to read has weights 0.",
         lambda A, query, key, renormalise: _cut(
             A, query, key, renormalise, lambda cut: _grow_bare(cut, query)
+        ),
+    ),
+)
+
+
+def _think(Z, W_1, W_2):
+    """Give a feed-forward part without biases."""
+    return gelu(Z @ W_1) @ W_2
+
+
+def _in_order(first: Callable, second: Callable) -> Callable:
+    """Make a block of two ways to add a part to the stream: ``f(stream, part)`` each."""
+
+    def make(X, A, W, W_1, W_2):
+        middle = first(X, lambda Z: A @ Z @ W)
+        return second(middle, lambda Z: _think(Z, W_1, W_2))
+
+    return make
+
+
+def _pre(X, part):
+    return X + part(layer_norm(X))
+
+
+def _normed(X, spread, gain=1.0, bias=0.0):
+    """Divide a token's deviations from its mean by what `spread` makes of them."""
+    away = X - X.mean(axis=-1, keepdims=True)
+    return away / spread(away) * gain + bias
+
+
+def _variance(away, axis=-1, less=0):
+    return (away**2).sum(axis=axis, keepdims=True) / (away.shape[axis] - less) + 1e-5
+
+
+LAYER_NORM_MISTAKES = (
+    Mistake(
+        "over tokens",
+        "you take mean and variance down the columns, over the tokens. Then every token knows "
+        "something of all others, later ones too. They belong to one token: the last axis.",
+        lambda X, gain, bias: (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0) + 1e-5) * gain + bias,
+    ),
+    Mistake(
+        "over everything",
+        "you take one mean and one variance for the whole array. Each token has its own: the "
+        "last axis, with `keepdims=True`.",
+        lambda X, gain, bias: (X - X.mean()) / np.sqrt(X.var() + 1e-5) * gain + bias,
+    ),
+    Mistake(
+        "divided by the variance",
+        "you divide by the variance, and it should be its root: otherwise a token twice as long "
+        "comes out half as long.",
+        lambda X, gain, bias: _normed(X, _variance, gain, bias),
+    ),
+    Mistake(
+        "d − 1",
+        "your variance divides by d − 1. A layer norm takes the mean square, over d: nothing is "
+        "being estimated from a sample.",
+        lambda X, gain, bias: _normed(X, lambda u: np.sqrt(_variance(u, less=1)), gain, bias),
+    ),
+    Mistake(
+        "divided by the length",
+        "you divide by the length of the deviations, so that each token has length 1. A layer "
+        "norm gives variance 1, which is length √d.",
+        lambda X, gain, bias: _normed(
+            X, lambda u: np.sqrt((u**2).sum(axis=-1, keepdims=True) + 1e-5), gain, bias
+        ),
+    ),
+    Mistake(
+        "mean kept",
+        "you divide, and do not take the mean off. That is an RMS norm.",
+        lambda X, gain, bias: X / np.sqrt(_variance(X)) * gain + bias,
+    ),
+    Mistake(
+        "mean taken off for the variance only",
+        "your variance is right, but the mean is still in what you divide by its root.",
+        lambda X, gain, bias: X / np.sqrt(X.var(axis=-1, keepdims=True) + 1e-5) * gain + bias,
+    ),
+    Mistake(
+        "gain first",
+        "you stretch and shift before the norm, and it undoes most of that. Gain and bias come "
+        "after it.",
+        lambda X, gain, bias: _normed(X * gain + bias, lambda u: np.sqrt(_variance(u))),
+    ),
+    Mistake(
+        "bias stretched",
+        "you add the bias before the gain multiplies: (z + bias) · gain. It is z · gain + bias.",
+        lambda X, gain, bias: (_normed(X, lambda u: np.sqrt(_variance(u))) + bias) * gain,
+    ),
+    Mistake(
+        "no bias",
+        "your bias is missing.",
+        lambda X, gain, bias: _normed(X, lambda u: np.sqrt(_variance(u)), gain),
+    ),
+)
+
+PRE_NORM_MISTAKES = (
+    Mistake(
+        "the stream is normalised",
+        "the stream goes on normalised: you add to LN(x), and it should be x + f(LN(x)). A part "
+        "that writes nothing must leave the stream as it was.",
+        _in_order(*[lambda X, part: layer_norm(X) + part(layer_norm(X))] * 2),
+    ),
+    Mistake(
+        "post-norm",
+        "you normalise the sum, LN(x + f(x)). That is post-norm; here the part reads LN(x), and "
+        "the sum stays as it is.",
+        _in_order(*[lambda X, part: layer_norm(X + part(X))] * 2),
+    ),
+    Mistake(
+        "no norm",
+        "your parts read the raw stream. Each reads a normalised copy, LN(x).",
+        _in_order(*[lambda X, part: X + part(X)] * 2),
+    ),
+    Mistake(
+        "no residual",
+        "nothing is added to the stream: each part replaces what it has read.",
+        _in_order(*[lambda X, part: part(layer_norm(X))] * 2),
+    ),
+    Mistake(
+        "no second residual",
+        "after attention all is right, but the feed-forward part replaces the stream, and it "
+        "should add to it.",
+        _in_order(_pre, lambda X, part: part(layer_norm(X))),
+    ),
+    Mistake(
+        "no first residual",
+        "attention replaces the stream; its output should be added to X.",
+        _in_order(lambda X, part: part(layer_norm(X)), _pre),
+    ),
+    Mistake(
+        "one norm only",
+        "the feed-forward part reads the raw stream. It has a norm of its own, after attention "
+        "has been added.",
+        _in_order(_pre, lambda X, part: X + part(X)),
+    ),
+    Mistake(
+        "both read the input",
+        "both parts read LN(X). Here they stand one after the other: the feed-forward part reads "
+        "what attention has added. (Some models do run them side by side.)",
+        lambda X, A, W, W_1, W_2: X + A @ layer_norm(X) @ W + _think(layer_norm(X), W_1, W_2),
+    ),
+    Mistake(
+        "attention's note is lost",
+        "the feed-forward part reads what attention has added, but adds to the old X, so that "
+        "note is lost. Both notes stay in the stream.",
+        lambda X, A, W, W_1, W_2: X + _think(layer_norm(X + A @ layer_norm(X) @ W), W_1, W_2),
+    ),
+    Mistake(
+        "weights transposed",
+        "you mix with Aᵀ. Row i of A says what token i reads.",
+        lambda X, A, W, W_1, W_2: _in_order(_pre, _pre)(X, A.T, W, W_1, W_2),
+    ),
+    Mistake(
+        "no bend",
+        "gelu is missing, so W_1 W_2 is one matrix and the feed-forward part is linear.",
+        lambda X, A, W, W_1, W_2: _pre(_pre(X, lambda Z: A @ Z @ W), lambda Z: Z @ W_1 @ W_2),
+    ),
+    Mistake(
+        "attention once more",
+        "the feed-forward part mixes tokens in your block. It works on each alone.",
+        lambda X, A, W, W_1, W_2: _in_order(_pre, lambda X, part: X + A @ part(layer_norm(X)))(
+            X, A, W, W_1, W_2
         ),
     ),
 )
