@@ -2730,6 +2730,9 @@ def equal_tokens() -> Proof:
     )
 
 
+# --- what attention costs (chapter 11) ------------------------------------------------------------
+
+
 def layer_crossings() -> Proof:
     """Prove at which length scores and mixing cost as much as the rest of a layer. Chapter 11."""
     n, d, b, f, h = sp.symbols("n d b f h", positive=True)
