@@ -227,6 +227,9 @@ class Reading(NamedTuple):
         The row of the token *bank*: embedding, then after each layer.
     products : ndarray, shape (6, 12, n, n), or None
         See `value_products`.
+    others : dict of str to ndarray, shape (7, 384), or None
+        Where *bank* is kept, the rows of the first token and of the full stop beside it, to
+        compare with: to 11 bits, an error of 5e-4 of an entry.
     """
 
     text: str
@@ -236,6 +239,7 @@ class Reading(NamedTuple):
     heads: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
     bank: np.ndarray | None
     products: np.ndarray | None = None
+    others: dict[str, np.ndarray] | None = None
 
 
 def read_sentence(
@@ -264,10 +268,13 @@ def read_sentence(
         (layer, head): tuple(getattr(result.blocks[layer].attention, name)[head] for name in "QKV")
         for layer, head in heads
     }
-    bank = result.hidden[:, tokens.index("bank")] if "bank" in tokens else None
+    kept = [word for word in ("bank", "[CLS]", ".") if word in tokens and "bank" in tokens]
+    rows = {word: result.hidden[:, tokens.index(word)] for word in kept}
     norms = value_norms(model.params, result)
     G = value_products(model.params, result) if products else None
-    return Reading(text, tokens, result.weights, norms, whole, bank, G)
+    return Reading(
+        text, tokens, result.weights, norms, whole, rows.pop("bank", None), G, rows or None
+    )
 
 
 def write_export(path: str | Path, readings: dict[str, Reading], *, difference: float) -> None:
@@ -278,7 +285,7 @@ def write_export(path: str | Path, readings: dict[str, Reading], *, difference: 
     path : path
         The ``.npz`` to write.
     readings : dict of str to Reading
-        Weights are rounded to multiples of 1/65535, the rest to float32.
+        Weights are rounded to multiples of 1/65535, ``others`` to float16, the rest to float32.
     difference : float
         The largest one from another implementation, kept to two digits.
     """
@@ -295,6 +302,8 @@ def write_export(path: str | Path, readings: dict[str, Reading], *, difference: 
             arrays[f"{name}.bank"] = reading.bank.astype("<f4")
         if reading.products is not None:
             arrays[f"{name}.products"] = reading.products.astype("<f4")
+        for token, row in (reading.others or {}).items():
+            arrays[f"{name}.row.{token}"] = row.astype("<f2")
     np.savez(path, **arrays)  # stored, not compressed: zlib's bytes differ between versions
 
 
@@ -403,7 +412,7 @@ _ABOUT = (
     "Attention weights and some vectors of the model sentence-transformers/all-MiniLM-L6-v2, "
     "licensed under Apache-2.0, for a few sentences; computed by attn_lib.minilm from "
     f"model.safetensors with SHA-256 {SHA256['model.safetensors']}. Weights are uint16 multiples "
-    "of 1/65535 (error below 8e-6), all else is float32."
+    "of 1/65535 (error below 8e-6), rows to compare with are float16, all else is float32."
 )
 
 
@@ -453,6 +462,8 @@ def _reading(name: str, file: Any) -> Reading:
     start = f"{name}.head."
     keys = [key for key in file.files if key.startswith(start)]
     heads = {tuple(map(int, key[len(start) :].split("."))): file[key].astype(float) for key in keys}
+    row = f"{name}.row."
+    others = {key[len(row) :]: file[key].astype(float) for key in file.files if key.startswith(row)}
     bank, products = (
         file[f"{name}.{part}"].astype(float) if f"{name}.{part}" in file.files else None
         for part in ("bank", "products")
@@ -465,4 +476,5 @@ def _reading(name: str, file: Any) -> Reading:
         {place: tuple(whole) for place, whole in heads.items()},
         bank,
         products,
+        others or None,
     )

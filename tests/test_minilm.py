@@ -187,6 +187,19 @@ class TestWhatThePagesSay:
         assert max(start[p] for p in across) > max(start[p] for p in within)
         assert min(end[p] for p in within) > max(end[p] for p in across) + 0.05
 
+    def test_a_full_stop_does_not_end_by_the_meaning_of_bank(self, export):
+        rows = np.stack(
+            [export[name].others["."][6] for name in ("river", "muddy", "account", "loans")]
+        )
+        end = cosines(rows)
+        assert end[2, 3] < max(end[0, 2], end[0, 3], end[1, 2], end[1, 3])
+
+    def test_the_first_row_is_the_same_whatever_is_said(self, export):
+        rows = np.stack([r.others["[CLS]"] for r in export.values() if r.bank is not None], axis=1)
+        assert len(rows[0]) == 5
+        lowest = np.array([cosines(layer).min() for layer in rows])
+        assert (lowest[:5] > 0.999).all() and lowest[6] < 0.8
+
     def test_a_bank_to_fish_from_stays_between(self, export):
         rows = np.stack([export[name].bank[6] for name in ("fish", "river", "account")])
         assert abs(cosines(rows)[0, 1] - cosines(rows)[0, 2]) < 0.01
