@@ -145,8 +145,8 @@ class AttentionLab(Lab):
             return between("d_k", proposal["value"], 1, RANDOM["d_k"])
         if proposal["value"] != fixed:
             raise ValueError(
-                f"scene {self.scene!r} has keys of width {fixed}, each coordinate with its own "
-                f"meaning: d_k can change in scene 'random' only, got {proposal['value']}"
+                f"scene {self.scene!r} has keys of width {fixed}, which is part of it: d_k "
+                f"can change in scene 'random' only, got {proposal['value']}"
             )
         return fixed
 

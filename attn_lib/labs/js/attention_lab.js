@@ -162,7 +162,7 @@ function build({ model, signal, set, state }) {
       setText(note, scene.note);
       controls.scene.update(now.scene, model.get("scenes").map(({ name, label }) => [name, label]));
       controls.query.update(now.query, projected.tokens.map((text, token) => [token, text]));
-      controls.d_k.update(now.d_k, { most: widest(scene), why: isRandom(scene) ? "" : "Fixed here: each coordinate has its own meaning." });
+      controls.d_k.update(now.d_k, { most: widest(scene), why: isRandom(scene) ? "" : "Fixed here: it is the width of this scene’s vectors." });
       controls.temperature.update(now.temperature);
       controls.scale.update(now.scale);
       controls.mask.update(now.mask, MASKS);
