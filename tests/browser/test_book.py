@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from browser.driver import LabDriver
 
+from attn_lib.examples import Scene
 from attn_lib.labs import AttentionLab
 
 SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
@@ -43,6 +44,11 @@ def open_book(open_page, built_book):
 def labs_of(page) -> list[LabDriver]:
     ids = page.evaluate("[...document.querySelectorAll('figure.attn-lab')].map(f => f.id)")
     return [LabDriver(page, f'figure[id="{name}"]') for name in ids]
+
+
+def _arrays(scene: dict) -> dict:
+    """Give the lists of a scene's matrices as arrays again."""
+    return scene | {key: np.array(scene[key]) for key in ("X", "W_Q", "W_K", "W_V")}
 
 
 def with_labs(built_book, pages) -> list[str]:
@@ -128,9 +134,10 @@ def test_every_lab_of_the_book_shows_the_numbers_of_its_python(open_book, built_
             if lab.figure.get_attribute("data-lab") != "AttentionLab":
                 continue
             data = json.loads(lab.figure.locator("script.attn-state").text_content())
-            n = next(scene.get("n", 8) for scene in data["scenes"] if scene["name"] == "random")
+            *given, drawn = data["scenes"]  # the random one is last
             state = {key: data[key] for key in AttentionLab.settings}
-            python, shown = AttentionLab(n=n, **state), lab.shown()
+            scenes = [Scene(**scene, features=()) for scene in map(_arrays, given)]
+            python, shown = AttentionLab(scenes=scenes, n=drawn["n"], **state), lab.shown()
             for panel in ("scores", "weights", "output"):
                 np.testing.assert_allclose(
                     getattr(shown, panel).values, getattr(python, panel), atol=1e-6
