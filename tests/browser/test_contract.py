@@ -81,7 +81,8 @@ def test_no_stop_of_the_temperature_slider_shows_binary_dust(open_page, saved):
 def test_the_control_of_d_k_says_why_it_is_off(open_page, saved):
     lab = LabDriver(open_page(saved()))
     assert lab.control("d_k").is_disabled()
-    assert lab.figure.get_by_text("Fixed here: it is the width of this scene’s vectors.").is_visible()
+    fixed = "Fixed here: it is the width of this scene’s vectors."
+    assert lab.figure.get_by_text(fixed).is_visible()
     lab.control("scene").select_option("random")
     lab.shown()
     assert lab.control("d_k").is_enabled()
