@@ -206,6 +206,32 @@ def value_products(params: dict[str, np.ndarray], result: MiniLMResult) -> np.nd
     return np.stack([U @ np.swapaxes(U, -1, -2) for U in _written(params, result)])
 
 
+def beyond_mean(params: dict[str, np.ndarray], result: MiniLMResult) -> np.ndarray:
+    """Measure what mean weights times mean values leave out of what each layer writes.
+
+    Parameters
+    ----------
+    params : dict of ndarray
+        `MiniLM.params`.
+    result : MiniLMResult
+        Of one sentence.
+
+    Returns
+    -------
+    ndarray, shape (6,)
+        ``‖Σ (A_r − Ā)(U_r − Ū)‖ / ‖Σ A_r U_r‖`` with U_r = V_r W_O^(r), over all tokens.
+
+    Notes
+    -----
+    Chapter 13.
+    """
+    shares = []
+    for A, U in zip(result.weights, _written(params, result), strict=True):
+        covariance = ((A - A.mean(axis=0)) @ (U - U.mean(axis=0))).sum(axis=0)
+        shares.append(np.linalg.norm(covariance) / np.linalg.norm((A @ U).sum(axis=0)))
+    return np.array(shares)
+
+
 # --- what the pages show --------------------------------------------------------------------------
 
 
@@ -227,6 +253,8 @@ class Reading(NamedTuple):
         The row of the token *bank*: embedding, then after each layer.
     products : ndarray, shape (6, 12, n, n), or None
         See `value_products`.
+    beyond_mean : ndarray, shape (6,), or None
+        See `beyond_mean`.
     others : dict of str to ndarray, shape (7, 384), or None
         Where *bank* is kept, the rows of the first token and of the full stop beside it, to
         compare with: to 11 bits, an error of 5e-4 of an entry.
@@ -239,6 +267,7 @@ class Reading(NamedTuple):
     heads: dict[tuple[int, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
     bank: np.ndarray | None
     products: np.ndarray | None = None
+    beyond_mean: np.ndarray | None = None
     others: dict[str, np.ndarray] | None = None
 
 
@@ -256,7 +285,7 @@ def read_sentence(
     heads : list of (layer, head)
         The heads to keep whole.
     products : bool, default False
-        Keep `value_products` too?
+        Keep `value_products` and `beyond_mean` too?
 
     Returns
     -------
@@ -272,9 +301,9 @@ def read_sentence(
     rows = {word: result.hidden[:, tokens.index(word)] for word in kept}
     norms = value_norms(model.params, result)
     G = value_products(model.params, result) if products else None
-    return Reading(
-        text, tokens, result.weights, norms, whole, rows.pop("bank", None), G, rows or None
-    )
+    beyond = beyond_mean(model.params, result) if products else None
+    bank = rows.pop("bank", None)
+    return Reading(text, tokens, result.weights, norms, whole, bank, G, beyond, rows or None)
 
 
 def write_export(path: str | Path, readings: dict[str, Reading], *, difference: float) -> None:
@@ -302,6 +331,8 @@ def write_export(path: str | Path, readings: dict[str, Reading], *, difference: 
             arrays[f"{name}.bank"] = reading.bank.astype("<f4")
         if reading.products is not None:
             arrays[f"{name}.products"] = reading.products.astype("<f4")
+        if reading.beyond_mean is not None:
+            arrays[f"{name}.beyond_mean"] = reading.beyond_mean.astype("<f4")
         for token, row in (reading.others or {}).items():
             arrays[f"{name}.row.{token}"] = row.astype("<f2")
     np.savez(path, **arrays)  # stored, not compressed: zlib's bytes differ between versions
@@ -464,9 +495,9 @@ def _reading(name: str, file: Any) -> Reading:
     heads = {tuple(map(int, key[len(start) :].split("."))): file[key].astype(float) for key in keys}
     row = f"{name}.row."
     others = {key[len(row) :]: file[key].astype(float) for key in file.files if key.startswith(row)}
-    bank, products = (
+    bank, products, beyond = (
         file[f"{name}.{part}"].astype(float) if f"{name}.{part}" in file.files else None
-        for part in ("bank", "products")
+        for part in ("bank", "products", "beyond_mean")
     )
     return Reading(
         str(file[f"{name}.text"]),
@@ -476,5 +507,6 @@ def _reading(name: str, file: Any) -> Reading:
         {place: tuple(whole) for place, whole in heads.items()},
         bank,
         products,
+        beyond,
         others or None,
     )

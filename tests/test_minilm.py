@@ -307,6 +307,17 @@ class TestTheForwardPass:
         products = minilm.value_products(params, result)
         np.testing.assert_allclose(products[2, 7, 1, 3], written[1] @ written[3], rtol=1e-12)
 
+    def test_what_mean_weights_leave_out(self):
+        params = minilm._rename(draw_tensors(5), np.float64)
+        result = minilm.minilm(params, [5, 6, 7])
+        attended, d_v = result.blocks[3].attention, 2
+        W_O = params["3.W_O"]
+        U = [attended.V[r] @ W_O[d_v * r : d_v * (r + 1)] for r in range(12)]
+        whole = sum(A @ u for A, u in zip(attended.weights, U, strict=True))
+        rest = whole - 12 * attended.weights.mean(axis=0) @ np.mean(U, axis=0)
+        share = np.linalg.norm(rest) / np.linalg.norm(whole)
+        assert minilm.beyond_mean(params, result)[3] == pytest.approx(share, rel=1e-10)
+
     def test_refuses_more_tokens_than_positions(self):
         params = minilm._rename(draw_tensors(4), np.float64)
         with pytest.raises(ValueError, match="has 16 positions: got 17 tokens"):

@@ -32,32 +32,16 @@ def of(data, what):
     return cosines(np.stack(found, axis=1))
 
 
-class TestCuttingAKey:
-    """The theorem, with softmax itself doing the masking."""
-
-    def drawn(self):
-        s, V, c = random_inputs(0, s=(6,), V=(6, 3), c=(3,)).values()
-        return s, softmax(s), V, c
-
-    def test_masking_moves_the_output_away_from_the_value(self):
-        s, a, V, _ = self.drawn()
-        masked = softmax(np.where(np.arange(6) == 2, -np.inf, s)) @ V
-        o = a @ V
-        np.testing.assert_allclose(o, a[2] * V[2] + (1 - a[2]) * masked, rtol=1e-12)
-        np.testing.assert_allclose(masked - o, a[2] / (1 - a[2]) * (o - V[2]), rtol=1e-10)
-
-    def test_a_constant_changes_the_term_and_not_the_model(self):
-        _, a, V, c = self.drawn()
-        np.testing.assert_allclose(a @ (V + c) - c, a @ V, rtol=1e-10)
-        assert np.linalg.norm(a[2] * (V[2] + c) - a[2] * V[2]) > 0.05
-        wanted = np.array([5.0, -7, 1])
-        np.testing.assert_allclose(a[2] * (V[2] + (wanted / a[2] - V[2])), wanted)
-
+class TestTheMeanOverHeads:
     def test_the_sum_over_heads_is_not_the_mean_times_the_mean(self):
         A, U = softmax(random_inputs(1, A=(3, 4, 4))["A"]), random_inputs(2, U=(3, 4, 5))["U"]
         mean, rest = 3 * A.mean(0) @ U.mean(0), ((A - A.mean(0)) @ (U - U.mean(0))).sum(0)
         np.testing.assert_allclose((A @ U).sum(0), mean + rest, atol=1e-12)
         assert np.linalg.norm(rest) > 0.1 * np.linalg.norm(mean)
+
+    def test_it_leaves_most_of_a_layer_out(self, data):
+        beyond = data["chef"].beyond_mean
+        assert beyond.shape == (6,) and beyond.min() > 0.6
 
 
 class TestTheFirstToken:
