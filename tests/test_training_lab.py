@@ -24,6 +24,7 @@ from attn_lib.training import (
 
 DATA = Path(__file__).resolve().parents[1] / "book" / "data"
 RUNS = ("induction", "reversal", "induction-two-heads")
+MEASURED = ("loss", "accuracy", "scores", "said", "chances", "weights")
 INDUCTION = ("induction", "induction-two-heads")
 
 
@@ -41,9 +42,8 @@ class TestStoredRuns:
     def test_reversal_is_remade(self, reversal):
         """Another machine rounds differently; after a hundred steps that is still little."""
         again, stored = record(reversal), stored_runs()[1]
-        measured = ("loss", "accuracy", "scores", "said", "chances", "weights")
         for key in stored:
-            if key not in measured:
+            if key not in MEASURED:
                 assert again[key] == stored[key], key
         for key in ("loss", "accuracy", "chances"):
             np.testing.assert_allclose(again[key], stored[key], atol=0.003, err_msg=key)
@@ -52,6 +52,23 @@ class TestStoredRuns:
         assert np.mean(np.equal(again["said"], stored["said"])) > 0.98
         (new,), (old,) = again["scores"], stored["scores"]
         np.testing.assert_allclose(new["values"], old["values"], atol=0.003)
+
+    @pytest.mark.parametrize("name", RUNS)
+    def test_they_begin_as_they_would_now(self, name):
+        """Before any step: every word, and every number of the first moment."""
+        (stored,) = (run for run in stored_runs() if run["name"] == name)
+        run = train(start(name, seed=1 if name == "induction" else 0), 0, keep=[0], progress=False)
+        now = record(run)
+        for key in now:
+            if key not in (*MEASURED, "steps", "begin"):
+                assert now[key] == stored[key], key
+        for key in ("loss", "accuracy", "chances"):
+            np.testing.assert_allclose(now[key][0], stored[key][0], atol=0.001 + 1e-9)
+        for new, old in zip(now["scores"], stored["scores"], strict=True):
+            assert new["name"] == old["name"]
+            np.testing.assert_allclose(new["values"][0], old["values"][0], atol=0.001 + 1e-9)
+        new, old = (unpack(each["weights"][0]) for each in (now, stored))
+        np.testing.assert_allclose(new, old, atol=0.001 + 1e-9)
 
     @pytest.mark.parametrize("name", INDUCTION)
     def test_induction_is_the_run_of_the_chapters(self, name):

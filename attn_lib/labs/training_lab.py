@@ -219,7 +219,7 @@ class TrainingLab(Lab):
     @property
     def reserve(self) -> tuple[int, int]:
         """Height in px that a page keeps for the lab before it is drawn."""
-        return {1: (940, 1520), 2: (1220, 2120)}.get(_heads(self._here), (1620, 2860))
+        return {1: (900, 1490), 2: (1220, 2120)}.get(_heads(self._here), (1620, 2860))
 
     # How it is shown ----------------------------------------------------------------------------
 

@@ -68,6 +68,7 @@ def assert_curves(lab: PanelDriver, python: TrainingLab) -> None:
 def assert_words(lab: PanelDriver, shown: dict, python: TrainingLab) -> None:
     words, value = shown["words"], shown["controls"]
     assert value["run"] == python.run
+    assert shown["hidden"] == (["head"] if len(python.heads) == 1 else [])
     assert python.steps[int(value["step"])] == python.step
     assert (int(value["head"]), int(value["query"])) == (python.head, python.query)
     step = lab.control("step")
@@ -133,6 +134,8 @@ def choose_run(lab, python, rng):
 
 
 def choose_head(lab, python, rng):
+    if len(python.heads) == 1:
+        return choose_query(lab, python, rng)
     python.head = int(rng.integers(len(python.heads)))
     lab.control("head").select_option(str(python.head))
 

@@ -165,6 +165,7 @@ function build({ model, signal, set, state }) {
       const all = inOrder(heads(run));
       controls.run.update(now.run, model.get("runs").map(({ name, label }) => [name, label]));
       controls.head.update(head, all.map((r) => [r, nameOf(run, r)]));
+      controls.head.element.hidden = all.length < 2;
       controls.query.update(query, tokens.map((token, at) => [at, `${token}, place ${at + 1}`]));
       steps.update(moment, run.steps.length - 1);
       table.update(run, moment, query);
