@@ -91,7 +91,7 @@ class ContributionLab(Lab):
         self.set_trait("model", model)
         self.set_trait("heads", config.heads)
         self.set_trait(
-            "shapes", [[name, list(size)] for name, size in param_shapes(config).items()]
+            "shapes", [[name, list(size)] for name, size in _head_shapes(config).items()]
         )
         self.set_trait("parameters", _stored()[model])
         super().__init__(**state)
@@ -288,10 +288,25 @@ def _config(model: str) -> Config:
     return replace(RECIPES[model].config, context=2 * LONGEST - 1)
 
 
+def _head_shapes(config: Config) -> dict[str, tuple[int, int]]:
+    """Name the matrices that travel, head by head, with their shapes, in their order."""
+    d, width = config.d, config.head_width
+    shapes = {"E": (config.vocabulary, d), "P": (config.context, d)}
+    for layer, head in np.ndindex(config.layers, config.heads):
+        shapes |= {f"{layer}.{head}.{name}": (d, width) for name in ("W_Q", "W_K", "W_V")}
+        shapes[f"{layer}.{head}.W_O"] = (width, d)
+    return shapes | {"U": (d, config.vocabulary)}
+
+
 def pack(model: str, params: Params) -> str:
-    """Write a model's parameters as float16, one after the other, in base64."""
-    rows = {name: params[name][: size[0]] for name, size in param_shapes(_config(model)).items()}
-    flat = np.concatenate([W.ravel() for W in rows.values()]).astype("<f2")
+    """Write a model's parameters as float16, head by head, one after the other, in base64."""
+    config, parts = _config(model), []
+    for name, shape in _head_shapes(config).items():
+        layer, head, part = name.split(".") if "." in name else (None, 0, name)
+        W, at = params[part if layer is None else f"{layer}.{part}"], int(head)
+        own = slice(at * config.head_width, (at + 1) * config.head_width)
+        parts.append(W[: shape[0]] if layer is None else W[own] if part == "W_O" else W[:, own])
+    flat = np.concatenate([W.ravel() for W in parts]).astype("<f2")
     return base64.b64encode(flat.tobytes()).decode("ascii")
 
 
@@ -302,11 +317,19 @@ def _stored() -> dict[str, str]:
 
 @cache
 def _params(model: str) -> Params:
-    shapes = param_shapes(_config(model))
+    """Read what `pack` wrote, and set the heads side by side again."""
+    config = _config(model)
+    shapes = _head_shapes(config)
     flat = np.frombuffer(base64.b64decode(_stored()[model]), "<f2").astype(float)
     ends = np.cumsum([np.prod(size) for size in shapes.values()])
     parts = np.split(flat, ends[:-1])
-    return {name: W.reshape(shapes[name]) for name, W in zip(shapes, parts, strict=True)}
+    own = {name: W.reshape(shapes[name]) for name, W in zip(shapes, parts, strict=True)}
+    joined = {}
+    for name in param_shapes(config):
+        layer, _, part = name.partition(".")
+        heads = [own[f"{layer}.{head}.{part}"] for head in range(config.heads) if part]
+        joined[name] = np.concatenate(heads, axis=0 if part == "W_O" else 1) if part else own[name]
+    return joined
 
 
 def _once(seed: int, period: int) -> np.ndarray:

@@ -34,7 +34,7 @@ function axis({ scale = "linear", domain }, from, to) {
 
 /** A label is words, or words and symbols: ["key width ", { sym: "d", sub: "k" }, "∇", { sub: "q" }]. */
 const parts = (label) => [label ?? []].flat();
-const inHtml = (label) => parts(label).map((part) => (typeof part === "string" ? part : part.sym ? sym(part.sym, part.sub) : h("sub", {}, part.sub)));
+export const inHtml = (label) => parts(label).map((part) => (typeof part === "string" ? part : part.sym ? sym(part.sym, part.sub) : h("sub", {}, part.sub)));
 const inSvg = (label) =>
   parts(label).flatMap((part) =>
     typeof part === "string"

@@ -1,10 +1,10 @@
 // ContributionLab: the edges of a trained model, by weight, by what they carry and by what their cut costs; cut them and see.
 import { colorLimit } from "./colors.js";
 import { bars } from "./bars.js";
-import { chart } from "./chart.js";
-import { begin, contributions, prepare, spearman, unpack } from "./contributions.js";
+import { chart, inHtml } from "./chart.js";
+import { begin, contributions, spearman, unpack } from "./contributions.js";
 import { checkbox, seed, select, slider } from "./controls.js";
-import { h, setText, sym } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { uniforms } from "./draws.js";
 import { defineLab } from "./frame.js";
 import { fitMultiples, heatmap } from "./heatmap.js";
@@ -19,10 +19,11 @@ const LISTED = 8; // edges in the table
 const NAMED = 3; // in the chart
 const LARGE = 0.9; // a weight
 const SMALL = 0.01; // nats
+const weight = { sym: "a", sub: "ij" };
 const MEASURES = {
-  weight: { panel: "weights", words: "attention weight", axis: ["weight ", { sym: "a" }], formula: () => [sym("a", "ij")] },
-  norm: { panel: "norms", words: "length of what it carries", axis: ["length ‖", { sym: "a v" }, " ", { sym: "W", sub: "O" }, "‖"], formula: () => ["‖", sym("a", "ij"), " ", sym("v", "j"), " ", sym("W", "O"), "‖"] },
-  effect: { panel: "effects", words: "what its cut costs", formula: () => ["log ", sym("p"), " lost, nats"] },
+  weight: { words: "weight", label: ["weight ", weight] },
+  norm: { words: "length carried", label: ["length carried ‖", weight, " ", { sym: "v", sub: "j" }, " ", { sym: "W", sub: "O" }, "‖"] },
+  effect: { words: "nats lost if cut", label: ["log ", { sym: "p" }, " lost if cut, nats"] },
 };
 
 function settings(state, model) {
@@ -51,22 +52,6 @@ function sequence({ period, seed: drawn }, vocabulary) {
   return { once, tokens, target: once.at(-1), names: tokens.map((_, i) => letter(i % period) + (i < period ? "" : "′")) };
 }
 
-/** Every edge that is neither cut nor of a silent head, in order, with its three numbers. */
-function edgesOf({ weights, norms, effects }, n, { zero, cut }) {
-  const edges = [];
-  weights.forEach((heads, layer) =>
-    heads.forEach((A, head) => {
-      const gone = new Set(cut.filter((edge) => edge[0] === layer && edge[1] === head).map(([, , i, j]) => i * n + j));
-      if (has(zero, [layer, head])) return;
-      A.forEach((weight, at) => {
-        const [i, j] = [Math.floor(at / n), at % n];
-        if (j <= i && !gone.has(at)) edges.push({ edge: [layer, head, i, j], weight, norm: norms[layer][head][at], effect: effects[layer][head][at] });
-      });
-    }),
-  );
-  return edges;
-}
-
 const size = (edge, measure) => Math.round(Math.abs(edge[measure]) * 1e9); // rounding errors are no order
 const ranked = (edges, measure) => [...edges].sort((a, b) => size(b, measure) - size(a, measure));
 const has = (list, item) => list.some((each) => String(each) === String(item));
@@ -76,7 +61,7 @@ const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 function describe({ edges, byEffect, probabilities, logp, target, answer, nameOf }, { cut, zero }) {
   const done = [cut.length && `${count(cut.length, "edge")} cut`, zero.length && `${count(zero.length, "head")} silent`].filter(Boolean).join(" and ");
   const [first] = byEffect;
-  const dear = first && size(first, "effect") > 0 ? `The edge that matters most is ${nameOf(first.edge)}, weight ${fixed(first.weight)}: its cut costs ${fixed(first.effect)} nats.` : "No edge that is left has any effect.";
+  const dear = first && size(first, "effect") > 0 ? `The edge that matters most is ${nameOf(first.at)}, weight ${fixed(first.weight)}: its cut costs ${fixed(first.effect)} nats.` : "No edge that is left has any effect.";
   const large = edges.filter(({ weight }) => weight > LARGE);
   const idle = large.filter(({ effect }) => Math.abs(effect) < SMALL).length;
   return `${done ? `With ${done}, the` : "The"} right answer ${answer} has probability ${fixed(probabilities[target], 3)} (log p ${fixed(logp)}). ${dear} Of ${count(large.length, "edge")} with a weight over ${LARGE}, ${idle} change log p by less than ${SMALL}.`;
@@ -84,9 +69,9 @@ function describe({ edges, byEffect, probabilities, logp, target, answer, nameOf
 
 function build({ model, signal, set, state }) {
   const shapes = model.get("shapes");
-  const [[, [vocabulary, d]], , [, [, all]]] = shapes; // E, P, 0.W_Q
+  const [[, [vocabulary, d]], , [, [, width]]] = shapes; // E, P, W_Q of a head
   const heads = model.get("heads");
-  const trained = prepare(unpack(model.get("parameters"), shapes), { heads, d, vocabulary, width: all / heads });
+  const trained = { params: unpack(model.get("parameters"), shapes), heads, d, vocabulary, width };
   const everyHead = inOrder(LAYERS * heads).map((at) => [Math.floor(at / heads), at % heads]);
   const titleOf = (layer, head) => `Layer ${layer + 1}${heads > 1 ? `, head ${head + 1}` : ""}`;
   let begun = null;
@@ -103,17 +88,15 @@ function build({ model, signal, set, state }) {
 
   const readout = h("p", { class: "attn-readout" });
   const onCell = (layer, head) => (i, j) => {
-    if (i < 0 || !result) return setText(readout, "Choose a cell to cut its edge, or to put it back. The framed row is the one that answers.");
+    if (i < 0 || !result) return setText(readout, "Choose a cell to cut its edge or to put it back. The framed row answers.");
     if (j > i) return setText(readout, `${result.names[i]} may not read ${result.names[j]}, which comes later.`);
-    const at = i * result.n + j;
-    const isCut = has(state().cut, [layer, head, i, j]);
-    const [a, norm, effect] = [result.weights, result.norms, result.effects].map((each) => each[layer][head][at]);
-    setText(readout, `${result.nameOf([layer, head, i, j])} (query ${i}, key ${j}, from 0): ${isCut ? "cut" : `weight ${fixed(a, 3)}, carries ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`);
+    const { at, weight, norm, effect, cut } = result.all.find((edge) => String(edge.at) === `${[layer, head, i, j]}`);
+    setText(readout, `${result.nameOf(at)} (query ${i}, key ${j}, from 0): ${cut ? "cut" : `weight ${fixed(weight, 3)}, length carried ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`);
   };
   const panels = Object.fromEntries(
-    Object.entries(MEASURES).map(([name, { panel }]) => [
+    Object.keys(MEASURES).map((name) => [
       name,
-      everyHead.map(([layer, head], at) => heatmap({ panel, kind: name === "effect" ? "scores" : "weights", title: titleOf(layer, head), attributes: { "data-head": at, "data-layer": layer }, onCell: onCell(layer, head), onRow: (i, j) => j <= i && toggle([layer, head, i, j]), signal })),
+      everyHead.map(([layer, head], at) => heatmap({ panel: `${name}s`, kind: name === "effect" ? "scores" : "weights", title: titleOf(layer, head), attributes: { "data-head": at, "data-layer": layer }, onCell: onCell(layer, head), onRow: (i, j) => j <= i && toggle([layer, head, i, j]), signal })),
     ]),
   );
   const flow = h("div", { class: "attn-flow attn-edges" });
@@ -127,11 +110,11 @@ function build({ model, signal, set, state }) {
   let listed = "";
 
   const answers = bars({ panel: "answers", title: "What comes next?", heads: ["token", "probability"] });
-  const headings = Object.entries({ weight: "weight", norm: "carries", effect: "nats lost" }).map(([name, words]) => [name, h("th", { scope: "col" }, words)]);
+  const headings = Object.entries(MEASURES).map(([name, { words }]) => [name, h("th", { scope: "col" }, words)]);
   const rows = inOrder(LISTED).map((rank) => {
     const button = h("button", { type: "button", class: "attn-text", "data-action": "cut" });
     const cells = headings.map((_, col) => h("td", { "data-row": rank, "data-col": col }));
-    button.addEventListener("click", () => result?.ranking[rank] && toggle(result.ranking[rank].edge), { signal });
+    button.addEventListener("click", () => result?.ranking[rank] && toggle(result.ranking[rank].at), { signal });
     return { button, cells, tr: h("tr", {}, h("th", { scope: "row" }, button), cells) };
   });
   const table = h(
@@ -152,53 +135,54 @@ function build({ model, signal, set, state }) {
     const { names, tokens, target, once } = begun;
     const n = tokens.length;
     const run = (state) => contributions(trained, begun.begun, { ...state, target });
-    const found = { ...run(now) };
+    const found = run(now);
     const intact = now.cut.length || now.zero.length ? (begun.intact ??= run({ cut: [], zero: [] }).logp) : found.logp;
-    const edges = edgesOf(found, n, now);
+    const all = found.edges();
+    const edges = all.filter(({ cut, silent }) => !cut && !silent);
     const byEffect = ranked(edges, "effect");
     const nameOf = ([layer, head, i, j]) => `${titleOf(layer, head).toLowerCase()}: ${names[i]} ← ${names[j]}`;
-    return { ...found, n, names, target, once, intact, edges, byEffect, nameOf, ranking: now.sort === "effect" ? byEffect : ranked(edges, now.sort), answer: letter(now.period - 1) };
+    return { ...found, n, names, target, once, intact, all, edges, byEffect, nameOf, ranking: now.sort === "effect" ? byEffect : ranked(edges, now.sort), answer: letter(now.period - 1) };
   }
 
-  function drawPanels({ n, names, ...found }, now, { theme, width }) {
-    const { panel, formula } = MEASURES[now.sort];
-    const shown = panels[now.sort];
+  function drawPanels({ n, names, all }, { sort }, { theme, width }) {
+    const { words, label } = MEASURES[sort];
+    const shown = panels[sort];
     if (flow.firstChild !== shown[0].element) flow.replaceChildren(...shown.map(({ element }) => element));
-    const cell = fitMultiples(flow, { width, rows: names, cols: names, titles: ["‖aij vj WO‖, silent"], lines: width < 500 ? 4 : heads });
+    const cell = fitMultiples(flow, { width, rows: names, cols: names, titles: ["length carried ‖aij vj WO‖, silent"], lines: width < 500 ? 4 : heads });
     const places = inOrder(n);
-    const limit = now.sort === "weight" ? 1 : colorLimit(found[panel].flat().flatMap((M) => [...M]));
     const forbidden = inOrder(n * n).map((at) => at % n > at / n);
-    shown.forEach((heat, at) => {
-      const [layer, head] = everyHead[at];
-      const own = now.cut.filter((edge) => edge[0] === layer && edge[1] === head);
-      const silent = has(now.zero, [layer, head]);
+    const view = { n, m: n, theme, cell, rows: names, cols: names, rowIds: places, colIds: places, current: n - 1, forbidden };
+    if (sort !== "weight") view.limit = colorLimit(all.map((edge) => edge[sort]));
+    shown.forEach((heat, which) => {
+      const own = all.filter(({ at }) => String(at.slice(0, 2)) === String(everyHead[which]));
+      const [values, later] = [new Float64Array(n * n), []];
+      for (const { at: [, , i, j], cut, [sort]: value } of own) [values[i * n + j], later[i * n + j]] = [value, cut];
+      const formulaKey = own[0].silent;
       heat.update({
-        n, m: n, theme, cell, rows: names, cols: names, rowIds: places, colIds: places, current: n - 1, limit, forbidden,
-        values: found[panel][layer][head].map((value) => value || 0),
-        later: own.length ? inOrder(n * n).map((k) => own.some(([, , i, j]) => i * n + j === k)) : undefined,
-        boxes: own.map(([, , i, j]) => ({ kind: "word", row: i, col: j, rows: 1, cols: 1, word: "×" })),
-        sentence: `${MEASURES[now.sort].words}, ${titleOf(layer, head).toLowerCase()}`,
-        formulaKey: silent, formula: () => [...formula(), silent ? ", silent" : ""],
+        ...view, values, later, formulaKey,
+        boxes: own.filter(({ cut }) => cut).map(({ at: [, , row, col] }) => ({ kind: "word", row, col, rows: 1, cols: 1, word: "×" })),
+        sentence: `${words}, ${titleOf(...everyHead[which]).toLowerCase()}`,
+        formula: () => [...inHtml(label), formulaKey ? ", silent" : ""],
       });
     });
   }
 
   function drawCuts({ nameOf }, { cut }) {
     if (listed === (listed = JSON.stringify(cut.map((edge) => [edge, nameOf(edge)])))) return;
-    cuts.replaceChildren(...(cut.length ? ["Cut: ", ...cut.map((edge) => h("button", { type: "button", class: "attn-chip", "data-edge": edge, title: "put it back", "aria-label": `Put back ${nameOf(edge)}` }, `${nameOf(edge)} ×`))] : ["Nothing is cut."]));
+    cuts.replaceChildren(...(cut.length ? ["Cut: ", ...cut.map((edge) => h("button", { type: "button", class: "attn-chip", "data-edge": edge, "aria-label": `Put back ${nameOf(edge)}` }, `${nameOf(edge)} ×`))] : ["Nothing is cut."]));
   }
 
   function drawScatter({ edges, byEffect, names }, { sort }, width) {
     const across = sort === "norm" ? "norm" : "weight";
-    const points = (layer) => edges.filter(({ edge }) => edge[0] === layer).map((edge) => [edge[across], edge.effect]);
+    const points = (layer) => edges.filter(({ at }) => at[0] === layer).map((edge) => [edge[across], edge.effect]);
     const costs = edges.map(({ effect }) => effect);
     const dear = byEffect.slice(0, NAMED).filter(({ effect }) => Math.abs(effect) >= SMALL);
     scatter.update({
       width,
-      x: { label: MEASURES[across].axis, domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
+      x: { label: MEASURES[across].label, domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
       y: { label: "nats lost", domain: [5 * Math.floor(Math.min(0, ...costs) / 5), 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5)] },
       series: ["accent", "cool"].map((color, layer) => ({ name: `layer ${layer + 1}`, kind: "dots", cap: layer ? "square" : "round", color, quiet: true, points: points(layer) })),
-      notes: dear.map((edge) => ({ x: edge[across], y: edge.effect, text: `${names[edge.edge[2]]} ← ${names[edge.edge[3]]}`, ring: false })),
+      notes: dear.map((edge) => ({ x: edge[across], y: edge.effect, text: `${names[edge.at[2]]} ← ${names[edge.at[3]]}`, ring: false })),
       sentence: `${edges.length} edges; the dearest are named.`,
     });
   }
@@ -227,7 +211,7 @@ function build({ model, signal, set, state }) {
         const entry = ranking[rank];
         tr.hidden = !entry;
         if (!entry) return;
-        setText(button, result.nameOf(entry.edge));
+        setText(button, result.nameOf(entry.at));
         headings.forEach(([name], col) => {
           cells[col].dataset.value = entry[name];
           setText(cells[col], fixed(entry[name]));
@@ -241,7 +225,7 @@ function build({ model, signal, set, state }) {
       meter.update({
         "log p of the right answer": [`${fixed(logp)} nats`, `, ${fixed(intact)} intact`],
         "rank correlation with the size of the effect: weight": agreement("weight"),
-        "length carried": agreement("norm"),
+        [MEASURES.norm.words]: agreement("norm"),
       });
       return describe(result, now);
     },

@@ -1,6 +1,6 @@
 // Edges of a trained model: what each weighs, what it carries, what its cut changes. The same as attn_lib.contributions, for two
 // layers of attention alone: there nothing but the second layer's softmax is not linear, so that a cut needs no whole forward pass.
-import { attentionScores, attentionWeights, causalMask, columns, matmul, softmaxRow } from "./math.js";
+import { attentionScores, attentionWeights, causalMask, matmul, softmaxRow } from "./math.js";
 import { inOrder } from "./settings.js";
 
 /** The number that 16 bits stand for. */
@@ -26,26 +26,14 @@ function add(out, d, M, factor = 1) {
   }
   return out;
 }
+const dot = (a, b) => a.reduce((sum, value, r) => sum + value * b[r], 0);
 const rowOf = (M, i, width) => M.subarray(i * width, (i + 1) * width);
-/** a · (row m of M) */
-function dot(a, M, m = 0) {
-  let sum = 0;
-  for (let r = 0; r < a.length; r++) sum += a[r] * M[m * a.length + r];
-  return sum;
-}
-
-/** A model of two layers, its parameters cut into heads. */
-export function prepare(params, { heads, d, vocabulary, width }) {
-  const part = (layer, name, r) => columns(params[`${layer}.${name}`], heads * width, r * width, width);
-  const layers = [0, 1].map((layer) => inOrder(heads).map((r) => ({ maps: ["W_Q", "W_K", "W_V"].map((name) => part(layer, name, r)), W_O: rowOf(params[`${layer}.W_O`], r, width * d) })));
-  return { params, heads, d, vocabulary, width, layers };
-}
 
 /** For each head of a layer: its queries and keys, and what each token's value writes into the stream. */
-const project = ({ layers, d, width }, layer, X, n) =>
-  layers[layer].map(({ maps, W_O }) => {
-    const [Q, K, V] = maps.map((W) => matmul(X, W, n, d, width));
-    return { Q, K, written: matmul(V, W_O, n, width, d) };
+const project = ({ params, heads, d, width }, layer, X, n) =>
+  inOrder(heads).map((head) => {
+    const [Q, K, V] = ["Q", "K", "V"].map((name) => matmul(X, params[`${layer}.${head}.W_${name}`], n, d, width));
+    return { Q, K, written: matmul(V, params[`${layer}.${head}.W_O`], n, width, d) };
   });
 
 /** The causal weights of each head, and the length of what each token writes there. */
@@ -80,11 +68,11 @@ function logProbability(logits, target) {
 
 /**
  * The last token's answer when edges are cut and heads are silent, and what each further cut would cost.
- * @param {object} model  of `prepare`
+ * @param {object} model  `params`, `heads`, `d`, `width` of a head, `vocabulary`
  * @param {object} begun  of `begin`
  * @param {{cut: number[][], zero: number[][], renormalise: boolean, target: number}} state
- * @returns {{weights: Float64Array[][], norms: Float64Array[][], effects: Float64Array[][], probabilities: Float64Array, logp: number}}
- *   [layer][head] of (n×n); NaN where a query may not look
+ * @returns {{probabilities: Float64Array, logp: number, edges: () => {at: number[], weight: number, norm: number, effect: number, cut: boolean, silent: boolean}[]}}
+ *   of each edge its layer, head, query and key, and its three numbers
  */
 export function contributions(model, { n, X, first, toLogits }, { cut, zero, renormalise, target }) {
   const { heads, d, width, vocabulary, params } = model;
@@ -113,14 +101,11 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
     for (let i = 0; i < n; i++) out.set(used(rowOf(A, i, n), layer, head, i), i * n);
     return out;
   }
-  const every = (value) => inOrder(heads).map((head) => Float64Array.from({ length: n * n }, (_, at) => (at % n > at / n ? NaN : value(head, Math.floor(at / n), at % n))));
-
-  const scoresOf = (query, K) => Float64Array.from({ length: n }, (_, m) => dot(query, K, m) / Math.sqrt(width));
 
   const A0 = first.map(({ A }, head) => edit(A, 0, head));
   const X1 = X.slice();
   for (let i = 0; i < n; i++) first.forEach(({ written }, head) => add(rowOf(X1, i, d), rowOf(A0[head], i, n), written));
-  const second = attend(project(model, 1, X1, n), model, n).map((head) => ({ ...head, logits: toLogits(head.written), query: rowOf(head.Q, last, width), scores: scoresOf(rowOf(head.Q, last, width), head.K) }));
+  const second = attend(project(model, 1, X1, n), model, n).map((head) => ({ ...head, logits: toLogits(head.written), query: rowOf(head.Q, last, width) }));
   const A1 = second.map(({ A }, head) => edit(A, 1, head));
   const stream = matmul(rowOf(X1, last, d), params.U, 1, d, vocabulary);
   const rows = A1.map((A) => rowOf(A, last, n));
@@ -145,8 +130,9 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
     second.forEach((next, r) => {
       const { Q, K, logits: writing } = first[head].later[r];
       const query = i === last ? add(next.query.slice(), change, Q) : next.query;
-      const scores = i === last ? scoresOf(query, next.K) : next.scores.slice();
-      scores[i] = dot(query, add(next.K.slice(i * width, (i + 1) * width), change, K)) / Math.sqrt(width);
+      const changed = next.K.slice();
+      add(rowOf(changed, i, width), change, K);
+      const scores = attentionScores(query, changed, { n: 1, m: n, width });
       softmaxRow(scores, 0, n, 1, scores);
       const row = used(scores, 1, r, last);
       add(out, row, next.logits);
@@ -157,13 +143,21 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
 
   const layers = [[A0, first, early], [A1, second, late]];
   return {
-    weights: layers.map(([A]) => every((head, i, j) => A[head][i * n + j])),
-    norms: layers.map(([A, parts]) => every((head, i, j) => A[head][i * n + j] * parts[head].lengths[j])),
-    get effects() {
-      return layers.map(([, , effect]) => every(effect));
-    },
     probabilities: logits.map((value) => Math.exp(value - logits[target] + logp)),
     logp,
+    edges: () =>
+      layers.flatMap(([A, parts, effect], layer) =>
+        A.flatMap((weights, head) => {
+          const silent = isSilent.has(number(layer, head));
+          const edges = [];
+          for (let i = 0; i < n; i++)
+            for (let j = 0; j <= i; j++) {
+              const weight = weights[i * n + j];
+              edges.push({ at: [layer, head, i, j], weight, norm: weight * parts[head].lengths[j], effect: effect(head, i, j), cut: isCut.has(number(layer, head, i, j)), silent });
+            }
+          return edges;
+        }),
+      ),
   };
 }
 

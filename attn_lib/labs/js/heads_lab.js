@@ -5,7 +5,7 @@ import { h, s, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
 import { fit, fitMultiples, heatmap } from "./heatmap.js";
-import { attentionScores, attentionWeights, columns, entropyBits, matmul } from "./math.js";
+import { attentionScores, attentionWeights, entropyBits, matmul } from "./math.js";
 import { meters } from "./meters.js";
 import { fixed, tiny } from "./numbers.js";
 import { choice, flag, inOrder, oneOf, whole } from "./settings.js";
@@ -36,6 +36,14 @@ function settings(state, model) {
 
 /** What a scene begins with. */
 const beginning = (scene) => (isRandom(scene) ? { heads: 4, head: 1, query: 2 } : { heads: 2, head: 0, query: 1 });
+
+/** Some columns of a matrix with `width` columns. */
+const columns = (M, width, from, count) => {
+  const rows = M.length / width;
+  const out = new Float64Array(rows * count);
+  for (let i = 0; i < rows; i++) out.set(M.subarray(i * width + from, i * width + from + count), i * count);
+  return out;
+};
 
 /** The tokens' vectors and the four maps, at full width. */
 function mapsOf(scene, { heads, swapped, seed: seedNumber }) {

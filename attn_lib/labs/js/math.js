@@ -88,14 +88,6 @@ export function entropyBits(A, at, m) {
   return bits;
 }
 
-/** Some columns of a matrix with `width` columns. */
-export const columns = (M, width, from, count) => {
-  const rows = M.length / width;
-  const out = new Float64Array(rows * count);
-  for (let i = 0; i < rows; i++) out.set(M.subarray(i * width + from, i * width + from + count), i * count);
-  return out;
-};
-
 /** Rows of `X` (…×d) in the given order. */
 export function takeRows(X, d, order) {
   const out = new Float64Array(order.length * d);
