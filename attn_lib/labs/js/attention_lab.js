@@ -1,6 +1,6 @@
 // AttentionLab: tokens → scores → weights → outputs, and the chosen query's sum written out.
 import { colorLimit } from "./colors.js";
-import { checkbox, seed, select, slider, temperature } from "./controls.js";
+import { checkbox, controlGrid, seed, select, slider, temperature } from "./controls.js";
 import { h, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
@@ -146,7 +146,7 @@ function build({ model, signal, set, state }) {
   onCell(-1, -1);
 
   return {
-    elements: [tokens.element, moves.element, h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout, sum.element, meter.element],
+    elements: [tokens.element, moves.element, controlGrid(controls), flow, readout, sum.element, meter.element],
     after: [note],
     draw(now, { theme, width }) {
       const scene = sceneOf(now.scene, model);
@@ -180,7 +180,6 @@ function build({ model, signal, set, state }) {
       meter.update({ "largest weight": fixed(Math.max(...a)), entropy: [`${fixed(entropyBits(A, row * n, n))} bits`, ` of at most ${fixed(Math.log2(n))}`] });
       return sentence;
     },
-    stop: () => Object.values(panels).forEach((panel) => panel.stop()),
   };
 }
 

@@ -1,5 +1,5 @@
 // A table of named quantities, each with a bar.
-import { h, setStyle, setText } from "./dom.js";
+import { h, panelTitle, setStyle, setText } from "./dom.js";
 
 /**
  * @param {object} options
@@ -15,7 +15,7 @@ export function bars({ panel, title, formula = [], heads: [name, quantity] }) {
   const element = h(
     "div",
     { class: `attn-panel attn-rows attn-panel-${panel}` },
-    h("div", { class: "attn-panel-title" }, h("b", {}, title), h("span", { class: "attn-formula" }, formula)),
+    panelTitle(title, h("span", { class: "attn-formula" }, formula)),
     h("div", { class: "attn-scroll" }, table),
   );
   let rows = [];

@@ -1,5 +1,5 @@
 // A chart: lines, bars and points on two axes, drawn as SVG, with its numbers in a table.
-import { FONT, h, s, setText, sym, textWidth } from "./dom.js";
+import { FONT, h, panelTitle, s, setText, sym, textWidth } from "./dom.js";
 import { significant } from "./numbers.js";
 
 const MARGIN = { top: 12, right: 14, tick: 6, label: 18, floor: 22, below: 16 };
@@ -74,7 +74,7 @@ export function chart({ panel, title, height = 220 }) {
   const body = h("tbody");
   const numbers = h("div", { class: "attn-scroll", tabindex: 0, role: "group", "aria-label": `Numbers: ${inWords(title)}` }, h("table", { "data-panel": panel }, h("caption", {}, inHtml(title)), h("thead", {}, head), body));
   const key = h("div", { class: "attn-key" });
-  const heading = h("div", { class: "attn-panel-title attn-short" }, h("b", {}, inHtml(title)));
+  const heading = panelTitle(inHtml(title), null, "attn-short");
   const element = h("div", { class: `attn-panel attn-panel-${panel}` }, heading, key, picture);
   let named = "";
   let cells = [];

@@ -3,8 +3,8 @@ import { colorLimit } from "./colors.js";
 import { bars } from "./bars.js";
 import { chart, inHtml } from "./chart.js";
 import { begin, contributions, spearman, unpack } from "./contributions.js";
-import { checkbox, seed, select, slider } from "./controls.js";
-import { h, setText } from "./dom.js";
+import { checkbox, controlGrid, seed, select, slider } from "./controls.js";
+import { h, panelTitle, patch, setText, textButton } from "./dom.js";
 import { uniforms } from "./draws.js";
 import { defineLab } from "./frame.js";
 import { fitMultiples, heatmap } from "./heatmap.js";
@@ -21,10 +21,12 @@ const LARGE = 0.9; // a weight
 const SMALL = 0.01; // nats
 const weight = { sym: "a", sub: "ij" };
 const MEASURES = {
-  weight: { words: "weight", label: ["weight ", weight] },
-  norm: { words: "length carried", label: ["length carried ‖", weight, " ", { sym: "v", sub: "j" }, " ", { sym: "W", sub: "O" }, "‖"] },
-  effect: { words: "nats lost if cut", label: ["log ", { sym: "p" }, " lost if cut, nats"] },
+  weight: { words: "attention weight", label: [weight] },
+  norm: { words: "length of what it carries", label: ["‖", weight, " ", { sym: "v", sub: "j" }, " ", { sym: "W", sub: "O" }, "‖"] },
+  effect: { words: "what its cut costs", label: ["log ", { sym: "p" }, " lost, nats"] },
 };
+const NAMES = Object.keys(MEASURES);
+const WORDS = NAMES.map((name) => [name, MEASURES[name].words]);
 
 function settings(state, model) {
   const heads = model.get("heads");
@@ -35,36 +37,36 @@ function settings(state, model) {
     model: choice([model.get("model")]),
     period,
     seed: whole(0, SEEDS),
-    sort: choice(Object.keys(MEASURES)),
+    sort: choice(NAMES),
     renormalise: flag,
-    cut: tuples(4, (edge) => isHead(edge) && edge[2] < n && edge[3] <= edge[2], "layer,head,query,key for each edge, a key no later than its query"),
-    zero: tuples(2, isHead, "layer,head for each silent head"),
+    cut: tuples(4, (edge) => isHead(edge) && edge[2] < n && edge[3] <= edge[2], "layer,head,query,key of each edge, key ≤ query"),
+    zero: tuples(2, isHead, "layer,head of each silent head"),
   };
 }
-
-const letter = (i) => String.fromCharCode(65 + i);
 
 /** The sequence: `period` tokens drawn, twice without the last, which is the right answer. */
 function sequence({ period, seed: drawn }, vocabulary) {
   const darts = uniforms(drawn, 0, vocabulary);
-  const once = inOrder(vocabulary).sort((a, b) => darts[a] - darts[b] || a - b).slice(0, period);
+  const once = inOrder(vocabulary).sort((a, b) => darts[a] - darts[b]).slice(0, period);
   const tokens = [...once, ...once].slice(0, -1);
-  return { once, tokens, target: once.at(-1), names: tokens.map((_, i) => letter(i % period) + (i < period ? "" : "′")) };
+  return { once, tokens, n: tokens.length, target: once.at(-1), names: tokens.map((_, i) => String.fromCharCode(65 + (i % period)) + (i < period ? "" : "′")) };
 }
 
 const size = (edge, measure) => Math.round(Math.abs(edge[measure]) * 1e9); // rounding errors are no order
 const ranked = (edges, measure) => [...edges].sort((a, b) => size(b, measure) - size(a, measure));
-const has = (list, item) => list.some((each) => String(each) === String(item));
-const toggled = (list, item) => (has(list, item) ? list.filter((each) => String(each) !== String(item)) : [...list, item]);
+function toggled(list, item) {
+  const rest = list.filter((each) => String(each) !== String(item));
+  return rest.length < list.length ? rest : [...list, item];
+}
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
-function describe({ edges, byEffect, probabilities, logp, target, answer, nameOf }, { cut, zero }) {
+function describe({ edges, byEffect, probabilities, logp, target, names, nameOf }, { cut, zero, period }) {
   const done = [cut.length && `${count(cut.length, "edge")} cut`, zero.length && `${count(zero.length, "head")} silent`].filter(Boolean).join(" and ");
   const [first] = byEffect;
   const dear = first && size(first, "effect") > 0 ? `The edge that matters most is ${nameOf(first.at)}, weight ${fixed(first.weight)}: its cut costs ${fixed(first.effect)} nats.` : "No edge that is left has any effect.";
   const large = edges.filter(({ weight }) => weight > LARGE);
   const idle = large.filter(({ effect }) => Math.abs(effect) < SMALL).length;
-  return `${done ? `With ${done}, the` : "The"} right answer ${answer} has probability ${fixed(probabilities[target], 3)} (log p ${fixed(logp)}). ${dear} Of ${count(large.length, "edge")} with a weight over ${LARGE}, ${idle} change log p by less than ${SMALL}.`;
+  return `${done ? `With ${done}, the` : "The"} right answer ${names[period - 1]} has probability ${fixed(probabilities[target], 3)} (log p ${fixed(logp)}). ${dear} Of ${count(large.length, "edge")} with a weight over ${LARGE}, ${idle} change log p by less than ${SMALL}.`;
 }
 
 function build({ model, signal, set, state }) {
@@ -73,7 +75,7 @@ function build({ model, signal, set, state }) {
   const heads = model.get("heads");
   const trained = { params: unpack(model.get("parameters"), shapes), heads, d, vocabulary, width };
   const everyHead = inOrder(LAYERS * heads).map((at) => [Math.floor(at / heads), at % heads]);
-  const titleOf = (layer, head) => `Layer ${layer + 1}${heads > 1 ? `, head ${head + 1}` : ""}`;
+  const titleOf = ([layer, head]) => `layer ${layer + 1}${heads > 1 ? `, head ${head + 1}` : ""}`;
   let begun = null;
   let result = null;
 
@@ -84,21 +86,21 @@ function build({ model, signal, set, state }) {
     sort: select({ control: "sort", label: "edges by", signal, onInput: (sort) => set({ sort }) }),
     renormalise: checkbox({ control: "renormalise", label: "after a cut, let the row’s other weights grow", signal, onInput: (renormalise) => set({ renormalise }) }),
   };
-  const silencers = everyHead.map(([layer, head]) => checkbox({ control: `zero-${layer}-${head}`, label: `silence ${titleOf(layer, head).toLowerCase()}`, signal, onInput: () => set({ zero: toggled(state().zero, [layer, head]) }) }));
+  const silencers = everyHead.map((head) => checkbox({ control: `zero-${head.join("-")}`, label: `silence ${titleOf(head)}`, signal, onInput: () => set({ zero: toggled(state().zero, head) }) }));
 
   const readout = h("p", { class: "attn-readout" });
-  const onCell = (layer, head) => (i, j) => {
-    if (i < 0 || !result) return setText(readout, "Choose a cell to cut its edge or to put it back. The framed row answers.");
-    if (j > i) return setText(readout, `${result.names[i]} may not read ${result.names[j]}, which comes later.`);
-    const { at, weight, norm, effect, cut } = result.all.find((edge) => String(edge.at) === `${[layer, head, i, j]}`);
-    setText(readout, `${result.nameOf(at)} (query ${i}, key ${j}, from 0): ${cut ? "cut" : `weight ${fixed(weight, 3)}, length carried ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`);
+  const onCell = (head) => (i, j) => {
+    const edge = result?.all.find(({ at }) => String(at) === `${[head, i, j]}`);
+    if (!edge) return setText(readout, "Choose a cell to cut its edge or to put it back. The framed row answers.");
+    const { at, weight, norm, effect, cut } = edge;
+    setText(readout, `${result.nameOf(at)} (query ${i}, key ${j}, from 0): ${cut ? "cut" : `weight ${fixed(weight, 3)}, carries ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`);
   };
-  const panels = Object.fromEntries(
-    Object.keys(MEASURES).map((name) => [
-      name,
-      everyHead.map(([layer, head], at) => heatmap({ panel: `${name}s`, kind: name === "effect" ? "scores" : "weights", title: titleOf(layer, head), attributes: { "data-head": at, "data-layer": layer }, onCell: onCell(layer, head), onRow: (i, j) => j <= i && toggle([layer, head, i, j]), signal })),
-    ]),
-  );
+  const panelsOf = (name) =>
+    everyHead.map((head, which) => heatmap({
+      panel: `${name}s`, kind: name === "effect" ? "scores" : "weights", title: titleOf(head), attributes: { "data-head": which },
+      onCell: onCell(head), onRow: (i, j) => j <= i && toggle([...head, i, j]), signal,
+    }));
+  const panels = Object.fromEntries(NAMES.map((name) => [name, panelsOf(name)]));
   const flow = h("div", { class: "attn-flow attn-edges" });
 
   const cuts = h("div", { class: "attn-cuts", role: "group", "aria-label": "Edges that are cut", tabindex: -1 });
@@ -107,69 +109,66 @@ function build({ model, signal, set, state }) {
     cuts.focus({ preventScroll: true }); // the button goes away
     toggle(target.dataset.edge.split(",").map(Number));
   }, { signal });
-  let listed = "";
 
   const answers = bars({ panel: "answers", title: "What comes next?", heads: ["token", "probability"] });
-  const headings = Object.entries(MEASURES).map(([name, { words }]) => [name, h("th", { scope: "col" }, words)]);
+  const headings = ["weight", "carries", "nats lost"].map((words) => h("th", { scope: "col" }, words));
   const rows = inOrder(LISTED).map((rank) => {
-    const button = h("button", { type: "button", class: "attn-text", "data-action": "cut" });
-    const cells = headings.map((_, col) => h("td", { "data-row": rank, "data-col": col }));
+    const button = textButton("cut");
+    const cells = NAMES.map((_, col) => h("td", { "data-row": rank, "data-col": col }));
     button.addEventListener("click", () => result?.ranking[rank] && toggle(result.ranking[rank].at), { signal });
     return { button, cells, tr: h("tr", {}, h("th", { scope: "row" }, button), cells) };
   });
   const table = h(
     "div", { class: "attn-panel" },
-    h("div", { class: "attn-panel-title" }, h("b", {}, `The first ${LISTED} edges`), h("span", { class: "attn-formula" }, "choose one to cut it")),
-    h("div", { class: "attn-scroll attn-measured" }, h("table", { "data-panel": "edges", "aria-label": "The first edges" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings.map(([, th]) => th))), h("tbody", {}, rows.map(({ tr }) => tr)))),
+    panelTitle(`The first ${LISTED} edges`, h("span", { class: "attn-formula" }, "choose one to cut it")),
+    h("div", { class: "attn-scroll attn-measured" }, h("table", { "data-panel": "edges", "aria-label": "The first edges" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings)), h("tbody", {}, rows.map(({ tr }) => tr)))),
   );
   const scatter = chart({ panel: "scatter", title: "What its cut costs, edge by edge", height: 210 });
   const meter = meters();
-  onCell(0, 0)(-1, -1);
+  onCell()();
 
   function compute(now) {
     const drawn = `${now.seed} ${now.period}`;
     if (begun?.drawn !== drawn) {
       const read = sequence(now, vocabulary);
-      begun = { drawn, ...read, begun: begin(trained, read.tokens) };
+      begun = { drawn, read, first: begin(trained, read.tokens) };
     }
-    const { names, tokens, target, once } = begun;
-    const n = tokens.length;
-    const run = (state) => contributions(trained, begun.begun, { ...state, target });
+    const { read, first } = begun;
+    const run = (state) => contributions(trained, first, { ...state, target: read.target });
     const found = run(now);
-    const intact = now.cut.length || now.zero.length ? (begun.intact ??= run({ cut: [], zero: [] }).logp) : found.logp;
+    const intact = now.cut.length + now.zero.length ? (begun.intact ??= run({ cut: [], zero: [] }).logp) : found.logp;
     const all = found.edges();
     const edges = all.filter(({ cut, silent }) => !cut && !silent);
     const byEffect = ranked(edges, "effect");
-    const nameOf = ([layer, head, i, j]) => `${titleOf(layer, head).toLowerCase()}: ${names[i]} ← ${names[j]}`;
-    return { ...found, n, names, target, once, intact, all, edges, byEffect, nameOf, ranking: now.sort === "effect" ? byEffect : ranked(edges, now.sort), answer: letter(now.period - 1) };
+    const nameOf = (at) => `${titleOf(at)}: ${read.names[at[2]]} ← ${read.names[at[3]]}`;
+    return { ...found, ...read, intact, all, edges, byEffect, nameOf, ranking: ranked(edges, now.sort) };
   }
 
   function drawPanels({ n, names, all }, { sort }, { theme, width }) {
     const { words, label } = MEASURES[sort];
     const shown = panels[sort];
     if (flow.firstChild !== shown[0].element) flow.replaceChildren(...shown.map(({ element }) => element));
-    const cell = fitMultiples(flow, { width, rows: names, cols: names, titles: ["length carried ‖aij vj WO‖, silent"], lines: width < 500 ? 4 : heads });
+    const cell = fitMultiples(flow, { width, rows: names, cols: names, titles: ["‖aij vj WO‖, silent"], lines: width < 500 ? 4 : heads });
     const places = inOrder(n);
     const forbidden = inOrder(n * n).map((at) => at % n > at / n);
     const view = { n, m: n, theme, cell, rows: names, cols: names, rowIds: places, colIds: places, current: n - 1, forbidden };
     if (sort !== "weight") view.limit = colorLimit(all.map((edge) => edge[sort]));
     shown.forEach((heat, which) => {
-      const own = all.filter(({ at }) => String(at.slice(0, 2)) === String(everyHead[which]));
+      const own = all.filter(({ at }) => at[0] * heads + at[1] === which);
       const [values, later] = [new Float64Array(n * n), []];
       for (const { at: [, , i, j], cut, [sort]: value } of own) [values[i * n + j], later[i * n + j]] = [value, cut];
       const formulaKey = own[0].silent;
       heat.update({
         ...view, values, later, formulaKey,
         boxes: own.filter(({ cut }) => cut).map(({ at: [, , row, col] }) => ({ kind: "word", row, col, rows: 1, cols: 1, word: "×" })),
-        sentence: `${words}, ${titleOf(...everyHead[which]).toLowerCase()}`,
+        sentence: `${words}, ${titleOf(everyHead[which])}`,
         formula: () => [...inHtml(label), formulaKey ? ", silent" : ""],
       });
     });
   }
 
   function drawCuts({ nameOf }, { cut }) {
-    if (listed === (listed = JSON.stringify(cut.map((edge) => [edge, nameOf(edge)])))) return;
-    cuts.replaceChildren(...(cut.length ? ["Cut: ", ...cut.map((edge) => h("button", { type: "button", class: "attn-chip", "data-edge": edge, "aria-label": `Put back ${nameOf(edge)}` }, `${nameOf(edge)} ×`))] : ["Nothing is cut."]));
+    patch(cuts, [h("span", {}, cut.length ? "Cut:" : "Nothing is cut."), ...cut.map((edge) => h("button", { type: "button", class: "attn-chip", "data-edge": edge, "aria-label": `Put back ${nameOf(edge)}` }, `${nameOf(edge)} ×`))]);
   }
 
   function drawScatter({ edges, byEffect, names }, { sort }, width) {
@@ -179,7 +178,7 @@ function build({ model, signal, set, state }) {
     const dear = byEffect.slice(0, NAMED).filter(({ effect }) => Math.abs(effect) >= SMALL);
     scatter.update({
       width,
-      x: { label: MEASURES[across].label, domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
+      x: { label: [`${MEASURES[across].words} `, ...MEASURES[across].label], domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
       y: { label: "nats lost", domain: [5 * Math.floor(Math.min(0, ...costs) / 5), 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5)] },
       series: ["accent", "cool"].map((color, layer) => ({ name: `layer ${layer + 1}`, kind: "dots", cap: layer ? "square" : "round", color, quiet: true, points: points(layer) })),
       notes: dear.map((edge) => ({ x: edge[across], y: edge.effect, text: `${names[edge.at[2]]} ← ${names[edge.at[3]]}`, ring: false })),
@@ -189,30 +188,30 @@ function build({ model, signal, set, state }) {
 
   return {
     elements: [
-      h("div", { class: "attn-controls" }, [...Object.values(controls), ...silencers].map(({ element }) => element)),
+      controlGrid([...Object.values(controls), ...silencers]),
       flow, readout, cuts, h("div", { class: "attn-pair" }, answers.element, table), scatter.element, meter.element,
     ],
     draw(now, look) {
       result = compute(now);
-      const { probabilities, once, edges, ranking, logp, intact } = result;
+      const { probabilities, once, names, edges, ranking, logp, intact } = result;
       controls.seed.update(now.seed, true);
       controls.period.update(now.period);
-      controls.sort.update(now.sort, Object.entries(MEASURES).map(([name, { words }]) => [name, words]));
+      controls.sort.update(now.sort, WORDS);
       controls.renormalise.update(now.renormalise);
-      silencers.forEach((box, at) => box.update(has(now.zero, everyHead[at])));
+      silencers.forEach((box, at) => box.update(now.zero.some((head) => String(head) === String(everyHead[at]))));
       drawPanels(result, now, look);
       drawCuts(result, now);
 
       const chances = once.map((token) => probabilities[token]);
-      const others = Math.max(0, 1 - chances.reduce((sum, p) => sum + p, 0));
-      answers.update({ most: 1, rows: [...chances, others].map((value, at) => ({ name: at === once.length ? "any other" : at === once.length - 1 ? `${letter(at)}, right` : letter(at), value, text: fixed(value, 3) })) });
-      headings.forEach(([name, th]) => (name === now.sort ? th.setAttribute("aria-sort", "descending") : th.removeAttribute("aria-sort")));
+      const others = chances.reduce((rest, p) => rest - p, 1);
+      const says = [...names.slice(0, now.period - 1), `${names[now.period - 1]}, right`, "any other"];
+      answers.update({ most: 1, rows: [...chances, others].map((value, at) => ({ name: says[at], value, text: fixed(value, 3) })) });
       rows.forEach(({ button, cells, tr }, rank) => {
         const entry = ranking[rank];
         tr.hidden = !entry;
         if (!entry) return;
         setText(button, result.nameOf(entry.at));
-        headings.forEach(([name], col) => {
+        NAMES.forEach((name, col) => {
           cells[col].dataset.value = entry[name];
           setText(cells[col], fixed(entry[name]));
         });
@@ -229,7 +228,6 @@ function build({ model, signal, set, state }) {
       });
       return describe(result, now);
     },
-    stop: () => Object.values(panels).flat().forEach((panel) => panel.stop()),
   };
 }
 

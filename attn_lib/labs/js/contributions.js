@@ -87,12 +87,8 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
     if (isSilent.has(number(layer, head))) return rest;
     if (more < 0 && !isCut.size) return row;
     const from = number(layer, head, i);
-    let [total, whole] = [0, true];
-    for (let j = 0; j < n; j++) {
-      if (j === more || isCut.has(from + j)) whole = false;
-      else total += rest[j] = row[j];
-    }
-    if (whole) return row;
+    let total = 0;
+    for (let j = 0; j < n; j++) if (j !== more && !isCut.has(from + j)) total += rest[j] = row[j];
     if (renormalise && total > 0) for (let j = 0; j < n; j++) rest[j] /= total;
     return rest;
   }

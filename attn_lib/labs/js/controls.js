@@ -2,6 +2,9 @@
 import { h, setText, stillness, sym } from "./dom.js";
 import { significant } from "./numbers.js";
 
+/** All controls of a lab, in as many columns as there is room for. */
+export const controlGrid = (controls, more = "") => h("div", { class: `attn-controls ${more}` }, Object.values(controls).map(({ element }) => element));
+
 /** Text under a control: a `hint` of what it does, or why it is off, in sight (`why`) or for its tooltip and screen readers alone (`off`). */
 function explain(input, note, { why, off, hint }) {
   input.disabled = Boolean(why || off);

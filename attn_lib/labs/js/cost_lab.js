@@ -1,8 +1,8 @@
 // CostLab: what attention costs as the context grows, five ways to compute it.
 import { chart, theNumbers } from "./chart.js";
-import { select, slider } from "./controls.js";
+import { controlGrid, select, slider } from "./controls.js";
 import { attentionCost, layerCost, windowTile } from "./cost.js";
-import { h, setStyle, setText, sym } from "./dom.js";
+import { h, panelTitle, setStyle, setText, sym } from "./dom.js";
 import { defineLab } from "./frame.js";
 import { byteSize, fixed, powerOfTen, scientific } from "./numbers.js";
 import { choice, whole } from "./settings.js";
@@ -208,11 +208,11 @@ function build({ signal, set }) {
 
   return {
     elements: [
-      h("div", { class: "attn-controls attn-wide-values" }, Object.values(controls).map((control) => control.element)),
+      controlGrid(controls, "attn-wide-values"),
       formulas.element,
       note,
       h("div", { class: "attn-columns" }, Object.values(charts).map(({ element }) => element)),
-      h("div", { class: "attn-panel-title attn-short" }, h("b", {}, "At a context of 128k tokens")),
+      panelTitle("At a context of 128k tokens", null, "attn-short"),
       h("p", { class: "attn-note" }, `Logarithmic bars: operations from ${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`),
       long.element,
     ],

@@ -9,6 +9,12 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** A button that looks like text. */
+export const textButton = (action, ...words) => h("button", { type: "button", class: "attn-text", "data-action": action }, words);
+
+/** What stands above a panel: its title, and a quieter line. */
+export const panelTitle = (title, line, size = "") => h("div", { class: `attn-panel-title ${size}` }, h("b", {}, title), line);
+
 /** Make an SVG element; attributes that are null are left out. */
 export function s(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);

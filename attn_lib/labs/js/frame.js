@@ -1,5 +1,5 @@
 // What every lab has: title, copy and reset, state in the link, notices, one spoken sentence, theme, width, clean removal.
-import { h, setText } from "./dom.js";
+import { h, setText, textButton } from "./dom.js";
 import { formatFragment } from "./fragment.js";
 import { createStore } from "./store.js";
 import { onTheme, theme } from "./theme.js";
@@ -29,8 +29,8 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     return Object.fromEntries(keys.map((key) => [key, settings[key].clean(state[key])]));
   };
 
-  const copy = h("button", { type: "button", class: "attn-text", "data-action": "link" }, host.shareLabel);
-  const reset = h("button", { type: "button", class: "attn-text", "data-action": "reset" }, "Reset");
+  const copy = textButton("link", host.shareLabel);
+  const reset = textButton("reset", "Reset");
   const notice = h("div", { class: "attn-notice", role: "status", hidden: true });
   const spoken = h("p", { class: "attn-sentence", "aria-live": "polite" });
   const root = h("div", { class: "attn-live" }, h("div", { class: "attn-head" }, h("p", { class: "attn-title" }, model.get("title")), copy, reset), notice);

@@ -1,6 +1,6 @@
 // HeadsLab: the weights of every head and their mean, how the width is shared out, and how one matrix joins the heads.
 import { colorLimit } from "./colors.js";
-import { checkbox, seed, select, slider } from "./controls.js";
+import { checkbox, controlGrid, seed, select, slider } from "./controls.js";
 import { h, s, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
@@ -237,7 +237,7 @@ function build({ model, signal, set, state }) {
   onCell("mean")(-1, -1);
 
   return {
-    elements: [h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), blocks.element, multiples, joining, equal, readout, meter.element],
+    elements: [controlGrid(controls), blocks.element, multiples, joining, equal, readout, meter.element],
     after: [note],
     draw(now, { theme, width }) {
       scene = sceneOf(now.scene, model);
@@ -305,7 +305,6 @@ function build({ model, signal, set, state }) {
       });
       return sentence;
     },
-    stop: () => [...heads, mean, ...Object.values(panels)].forEach((panel) => panel.stop()),
   };
 }
 

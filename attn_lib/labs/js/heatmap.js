@@ -335,6 +335,11 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     event.preventDefault();
   });
 
+  signal.addEventListener("abort", () => {
+    cancelAnimationFrame(motion);
+    clearTimeout(settling);
+  });
+
   return {
     element,
     /**
@@ -374,10 +379,6 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       if (words === title) return;
       setText(heading, (title = words));
       label();
-    },
-    stop() {
-      cancelAnimationFrame(motion);
-      clearTimeout(settling);
     },
   };
 }

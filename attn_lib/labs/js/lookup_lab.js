@@ -1,5 +1,5 @@
 // LookupLab: a query among keys in the plane → a weight for each key → the same weights mix the values.
-import { checkbox, select, slider, temperature } from "./controls.js";
+import { checkbox, controlGrid, select, slider, temperature } from "./controls.js";
 import { h, s, setStyle, sym } from "./dom.js";
 import { defineLab } from "./frame.js";
 import { convexHull, dotScores, exactScores, gaussianScores, hardWeights, withLength } from "./lookup.js";
@@ -161,7 +161,7 @@ function build({ model, signal, set, state }) {
   let score = null;
 
   return {
-    elements: [h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), h("div", { class: "attn-flow" }, keys.element, values.element), sum.element, meter.element],
+    elements: [controlGrid(controls), h("div", { class: "attn-flow" }, keys.element, values.element), sum.element, meter.element],
     draw(given, { width }) {
       const now = look(entries, given);
       const { S, a, o, q, m } = now;

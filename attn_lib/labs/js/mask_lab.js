@@ -1,6 +1,6 @@
 // MaskLab: which keys each query may look at, and what becomes of its weights.
 import { colorLimit } from "./colors.js";
-import { checkbox, seed, select, slider } from "./controls.js";
+import { checkbox, controlGrid, seed, select, slider } from "./controls.js";
 import { h, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
@@ -92,7 +92,7 @@ function build({ signal, set }) {
   onCell(-1, -1);
 
   return {
-    elements: [h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)), flow, readout],
+    elements: [controlGrid(controls), flow, readout],
     draw(state, { theme, width }) {
       result = attend(state);
       const { n, m, S, A, O, allowed, row } = result;
@@ -120,7 +120,6 @@ function build({ signal, set }) {
       panels.output.update({ ...shared, m: 1, cols: ["place"], colIds: [0], values: O, limit: 16, sentence: "Average place of the keys that each query read", formula: () => ["of 1 … m"] });
       return sentence;
     },
-    stop: () => Object.values(panels).forEach((panel) => panel.stop()),
   };
 }
 

@@ -1,5 +1,5 @@
 // A plane: points with names on two axes, drawn as SVG; one of them may be moved, by pointer or by arrow keys.
-import { FONT, h, patch, s, setStyle, textWidth } from "./dom.js";
+import { FONT, h, panelTitle, patch, s, setStyle, textWidth } from "./dom.js";
 
 const PAD = 8; // px between the edge and the plane's reach
 const STEP = 0.05; // of an arrow key; with Shift five of them
@@ -20,7 +20,7 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const grip = handle ? h("button", { type: "button", class: "attn-grip", "data-point": handle }) : null;
   const field = h("div", { class: "attn-plane" }, picture, grip);
-  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, h("div", { class: "attn-panel-title" }, h("b", {}, title), formula), field);
+  const element = h("div", { class: `attn-panel attn-panel-${panel}` }, panelTitle(title, formula), field);
   let size = 0;
 
   const X = (x) => PAD + ((x + reach) / (2 * reach)) * (size - 2 * PAD);

@@ -2,7 +2,7 @@
 import { bars } from "./bars.js";
 import { chart, theNumbers } from "./chart.js";
 import { colorLimit } from "./colors.js";
-import { seed, select, slider } from "./controls.js";
+import { controlGrid, seed, select, slider } from "./controls.js";
 import { h, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
@@ -225,7 +225,7 @@ function build({ signal, set, state }) {
   read(() => "")(-1, -1);
 
   return {
-    elements: [tokens.element, moves.element, h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), flow, readout, pair, numbers, meter.element],
+    elements: [tokens.element, moves.element, controlGrid(controls), flow, readout, pair, numbers, meter.element],
     draw(now, { theme, width }) {
       const { n, positions, offset, shift, order, query } = now;
       const key = [positions, n, now.d, now.seed].join();
@@ -252,7 +252,6 @@ function build({ signal, set, state }) {
       });
       return sentence;
     },
-    stop: () => Object.values(panels).forEach((panel) => panel.stop()),
   };
 
   /** The three heatmaps and the gaps. */

@@ -1,6 +1,6 @@
 // ScoreScaleLab: many scores from one draw, raw and divided by √d_k, at every key width.
 import { chart, theNumbers } from "./chart.js";
-import { seed, select, slider } from "./controls.js";
+import { controlGrid, seed, select, slider } from "./controls.js";
 import { h, setText, sym } from "./dom.js";
 import { defineLab } from "./frame.js";
 import { fixed, scientific, significant } from "./numbers.js";
@@ -213,7 +213,7 @@ function build({ signal, set, redraw, root }) {
 
   return {
     elements: [
-      h("div", { class: "attn-controls" }, Object.values(controls).map((control) => control.element)),
+      controlGrid(controls),
       claim,
       grid("raw", "scaled"),
       h("div", { class: "attn-beside-note" }, table.element, note),

@@ -45,15 +45,14 @@ export const oneOf = (numbers, otherwise) => ({
 
 /** Different tuples of `width` whole numbers that fit; a link says them one number after the other. */
 export const tuples = (width, fits, words) => {
-  const isOne = (tuple) => Array.isArray(tuple) && tuple.length === width && tuple.every((part) => Number.isInteger(part) && part >= 0) && fits(tuple);
-  const different = (list) => list.filter((tuple, at) => list.findIndex((other) => String(other) === String(tuple)) === at);
+  const clean = (list) => list.filter((tuple, at) => fits(tuple) && list.findIndex((other) => String(other) === String(tuple)) === at);
   return {
-    clean: (value) => (Array.isArray(value) ? different(value.filter(isOne)) : []),
+    clean,
     read(text) {
-      const numbers = text.trim() === "" ? [] : text.split(",").map((part) => (/^\d{1,3}$/.test(part.trim()) ? Number(part) : -1));
-      const list = inOrder(Math.ceil(numbers.length / width)).map((at) => numbers.slice(at * width, (at + 1) * width));
-      if (!list.every(isOne)) throw new Error(`expected ${words}`);
-      return different(list);
+      const numbers = text ? text.split(",") : [];
+      const list = inOrder(Math.ceil(numbers.length / width)).map((at) => numbers.slice(at * width, (at + 1) * width).map(Number));
+      if (!numbers.every((part) => /^\d+$/.test(part)) || numbers.length % width || !list.every(fits)) throw new Error(`expected ${words}`);
+      return clean(list);
     },
   };
 };

@@ -1,6 +1,6 @@
 // TilingLab: scores read tile by tile; a maximum, a sum and an accumulator are all that is kept.
 import { colorLimit } from "./colors.js";
-import { seed, select, slider, stepper } from "./controls.js";
+import { controlGrid, seed, select, slider, stepper } from "./controls.js";
 import { h, setStyle, setText, sym } from "./dom.js";
 import { normals } from "./draws.js";
 import { defineLab } from "./frame.js";
@@ -198,7 +198,7 @@ function build({ signal, set }) {
   onCell(-1, -1);
 
   return {
-    elements: [h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), steps.element, h("div", { class: "attn-tiling" }, flow, h("div", {}, numbers.element, meter.element)), readout, held.element],
+    elements: [controlGrid(controls), steps.element, h("div", { class: "attn-tiling" }, flow, h("div", {}, numbers.element, meter.element)), readout, held.element],
     draw(state, { theme, width }) {
       result = compute(state);
       const { S, grid, tiles, tile } = result;
@@ -235,7 +235,6 @@ function build({ signal, set }) {
       held.update(state);
       return sentence;
     },
-    stop: () => panel.stop(),
   };
 }
 

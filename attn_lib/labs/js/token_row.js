@@ -1,5 +1,5 @@
 // The tokens, in order: choose one to be the query; drag or push one to move it.
-import { glide, h, setText } from "./dom.js";
+import { glide, h, setText, textButton } from "./dom.js";
 
 const DRAG_FROM_PX = 5; // less is a click
 const GLIDE_MS = 250;
@@ -149,7 +149,7 @@ function shuffled(order) {
 /** What stands under the tokens: how to move them, and buttons that move them all. */
 export function orderMoves({ order, onOrder, signal }) {
   const action = (name, words, rearranged) => {
-    const button = h("button", { type: "button", class: "attn-text", "data-action": name }, words);
+    const button = textButton(name, words);
     button.addEventListener("click", () => onOrder(rearranged(order())), { signal });
     return button;
   };

@@ -1,6 +1,6 @@
 // TrainingLab: a model learns; its loss, its answers and the attention of every head at each stored step.
 import { chart, theNumbers } from "./chart.js";
-import { select, stepper } from "./controls.js";
+import { controlGrid, select, stepper } from "./controls.js";
 import { h, setText, textWidth } from "./dom.js";
 import { defineLab } from "./frame.js";
 import { fitMultiples, heatmap } from "./heatmap.js";
@@ -153,7 +153,7 @@ function build({ model, signal, set, state }) {
   }
 
   return {
-    elements: [h("div", { class: "attn-controls" }, Object.values(controls).map(({ element }) => element)), steps.element, table.element, forming],
+    elements: [controlGrid(controls), steps.element, table.element, forming],
     after: [note, folded],
     draw(now, { theme, width }) {
       run = runOf(now.run, model);
@@ -208,7 +208,6 @@ function build({ model, signal, set, state }) {
       });
       return sentence;
     },
-    stop: () => maps.forEach((map) => map.stop()),
   };
 }
 
