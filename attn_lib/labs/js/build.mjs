@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 // Long names that pass between our own modules only, never to or from the page, the model or the data: bundled short.
-const OWN = /^(colIds|control|element|formulaKey|fromInput|leastWithoutDigits|onCell|onInput|onOrder|onQuery|onRow|rowIds|sentence|shareLabel|toInput|untitled|update)$/;
+const OWN = /^(accumulator|colIds|control|current|domain|element|formula|formulaKey|fromInput|leastWithoutDigits|maximum|normaliser|onCell|onInput|onOrder|onQuery|onRow|rowIds|sentence|series|settings|shareLabel|toInput|untitled|update)$/;
 const out = process.argv[2] ?? join(here, "..", "static");
 const bundle = (entry, file, format) =>
   esbuild.build({
