@@ -821,10 +821,11 @@ def contributions_figure(
     Figure
     """
     layers, h = values.shape[:2]
+    lines = layers if h > 1 else 1
     with style():
-        fig = Figure(figsize=(7.2, 3.3 * h + 2.7), layout="constrained")
-        above, below = fig.subfigures(2, 1, height_ratios=[3.3 * h, 2.7])
-        axes = above.subplots(h, layers, squeeze=False).T
+        fig = Figure(figsize=(7.2, 3.3 * lines + 2.7), layout="constrained")
+        above, below = fig.subfigures(2, 1, height_ratios=[3.3 * lines, 2.7])
+        axes = above.subplots(lines, layers * h // lines, squeeze=False).reshape(layers, h)
         for (layer, head), ax in np.ndenumerate(axes):
             _edges_of_head(ax, values, layer, head, measure=measure, tokens=tokens, cut=cut)
         left, right = below.subplots(1, 2, width_ratios=[1, 2.2])
@@ -874,14 +875,16 @@ def _effects(ax: Axes, edges: dict, measure: str, tokens: Sequence[str]) -> None
         ax.annotate(
             name, at, (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8
         )
-    top = max([1.0, *(M[2] for M in edges.values())])
-    ax.set_ylim(min(0, *(M[2] for M in edges.values()), 0) - 0.03 * top, 1.08 * top)
+    costs = [0.0, 1.0, *(M[2] for M in edges.values())]
+    room = 0.06 * (max(costs) - min(costs))
+    ax.set_ylim(min(costs) - room / 2, max(costs) + room)
     ax.set_xlim(0, None if across else 1)
     ax.set(xlabel=r"length $\|a v W_O\|$" if across else "weight $a$", ylabel="nats lost")
     ax.grid(axis="y", color=LINE, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.tick_params(length=0)
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    beside = {"loc": "lower right", "bbox_to_anchor": (1.02, 0.97), "ncols": 2}
+    ax.legend(frameon=False, fontsize=8, handletextpad=0.2, columnspacing=1.2, **beside)
     ax.set_title("What its cut costs, edge by edge")
 
 

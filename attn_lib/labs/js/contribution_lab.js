@@ -121,7 +121,7 @@ function build({ model, signal, set, state }) {
   const table = h(
     "div", { class: "attn-panel" },
     panelTitle(`The first ${LISTED} edges`, h("span", { class: "attn-formula" }, "choose one to cut it")),
-    h("div", { class: "attn-scroll attn-measured" }, h("table", { "data-panel": "edges", "aria-label": "The first edges" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings)), h("tbody", {}, rows.map(({ tr }) => tr)))),
+    h("div", { class: "attn-scroll attn-measured attn-edgelist" }, h("table", { "data-panel": "edges", "aria-label": "The first edges" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings)), h("tbody", {}, rows.map(({ tr }) => tr)))),
   );
   const scatter = chart({ panel: "scatter", title: "What its cut costs, edge by edge", height: 210 });
   const meter = meters();
@@ -179,7 +179,7 @@ function build({ model, signal, set, state }) {
     scatter.update({
       width,
       x: { label: [`${MEASURES[across].words} `, ...MEASURES[across].label], domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
-      y: { label: "nats lost", domain: [5 * Math.floor(Math.min(0, ...costs) / 5), 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5)] },
+      y: { label: "nats lost", domain: [5 * Math.floor((Math.min(0, ...costs) + SMALL) / 5), 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5)] },
       series: ["accent", "cool"].map((color, layer) => ({ name: `layer ${layer + 1}`, kind: "dots", cap: layer ? "square" : "round", color, quiet: true, points: points(layer) })),
       notes: dear.map((edge) => ({ x: edge[across], y: edge.effect, text: `${names[edge.at[2]]} ← ${names[edge.at[3]]}`, ring: false })),
       sentence: `${edges.length} edges; the dearest are named.`,
