@@ -120,12 +120,15 @@ def lab():
 
 
 def test(*arguments):
-    """Check the style, then everything in ``tests/``; arguments go to pytest."""
+    """Check the style, then everything in ``tests/``, on up to four cores; arguments go to
+    pytest.
+    """
     prepare(DEVELOPER)
     run(PYTHON, "-m", "ruff", "check", ".")
     run(PYTHON, "-m", "ruff", "format", "--check", ".")
     run(PYTHON, ROOT / "tests/find_chromium.py")
-    run(PYTHON, "-m", "pytest", *arguments)
+    cores = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
+    run(PYTHON, "-m", "pytest", *cores, *arguments)
 
 
 def clean():

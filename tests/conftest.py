@@ -9,16 +9,23 @@ from pathlib import Path
 import find_chromium
 import nbformat
 import pytest
+from filelock import FileLock
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
-def built_book():
-    """Return ``_build/html``, built by the same code as ``make book``."""
-    subprocess.run([sys.executable, ROOT / "make.py", "book"], cwd=ROOT, check=True)
-    return ROOT / "_build" / "html"
+def built_book(testrun_uid):
+    """Return ``_build/html``, built by the same code as ``make book``, once in a run of tests."""
+    build = ROOT / "_build"
+    build.mkdir(exist_ok=True)
+    mark = build / ".built-for-tests"
+    with FileLock(build / ".tests.lock"):  # tests run in several processes
+        if not mark.exists() or mark.read_text() != testrun_uid:
+            subprocess.run([sys.executable, ROOT / "make.py", "book"], cwd=ROOT, check=True)
+            mark.write_text(testrun_uid)
+    return build / "html"
 
 
 @pytest.fixture(scope="session")
