@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 
 import find_chromium
+import hypothesis
 import nbformat
 import pytest
 from filelock import FileLock
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# no test is timed: a busy machine is not an error
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
