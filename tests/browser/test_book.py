@@ -16,6 +16,10 @@ SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "heig
 _SETTLED = """async () => {
   await window.MathJax?.startup?.promise;
   for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+  // when nothing has changed for a while, the theme lets the keyboard reach code wider than its column
+  const unreached = (pre) => pre.scrollWidth > pre.clientWidth && pre.tabIndex < 0;
+  const pending = () => [...document.querySelectorAll("pre")].some(unreached);
+  for (let k = 0; k < 50 && pending(); k++) await new Promise((done) => setTimeout(done, 100));
 }"""
 
 
