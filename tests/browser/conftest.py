@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from browser.driver import SCREENS, SETTLED
 
 from attn_lib.labs import AttentionLab
 from attn_lib.labs.base import STATIC
 
-WIDE = {"width": 1280, "height": 900}
+WIDE = SCREENS["wide"]
 
 
 class Watch:
@@ -58,6 +59,28 @@ def open_page(chromium):
         context.close()
         assert complaints == []
         assert outside == []
+
+
+@pytest.fixture
+def pages(built_book) -> list[str]:
+    """Return every page of the book, as addresses within it; its root only leads to one."""
+    found = {path.relative_to(built_book).as_posix() for path in built_book.rglob("*.html")}
+    return sorted(name for name in found - {"index.html"} if not name.startswith("_static/"))
+
+
+@pytest.fixture
+def open_book(open_page, built_book):
+    """Return a function that opens a page of the book and waits until all of it is there."""
+
+    def open_(page="book/index.html", fragment="", **options):
+        opened = open_page(
+            (built_book / page).as_uri() + fragment, inside=built_book, wait=False, **options
+        )
+        if options.get("java_script_enabled", True):
+            opened.evaluate(SETTLED)
+        return opened
+
+    return open_
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
+SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+# Run in a page: wait until all of it is there.
+SETTLED = """async () => {
+  await window.MathJax?.startup?.promise;
+  for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+  // when nothing changes any more, the theme lets the keyboard reach code wider than its column
+  const unreached = (pre) => pre.scrollWidth > pre.clientWidth && pre.tabIndex < 0;
+  const pending = () => [...document.querySelectorAll("pre")].some(unreached);
+  for (let k = 0; k < 50 && pending(); k++) await new Promise((done) => setTimeout(done, 100));
+}"""
+
 # A statement's semicolon would end the expression that evaluate() wants.
 _READ = (Path(__file__).parent / "read_lab.js").read_text(encoding="utf-8").rstrip().rstrip(";")
 

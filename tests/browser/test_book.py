@@ -6,43 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from browser.driver import LabDriver
+from browser.driver import SCREENS, SETTLED, LabDriver
 
 from attn_lib.examples import Scene
 from attn_lib.labs import AttentionLab
-
-SCREENS = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
-
-_SETTLED = """async () => {
-  await window.MathJax?.startup?.promise;
-  for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
-  // when nothing has changed for a while, the theme lets the keyboard reach code wider than its column
-  const unreached = (pre) => pre.scrollWidth > pre.clientWidth && pre.tabIndex < 0;
-  const pending = () => [...document.querySelectorAll("pre")].some(unreached);
-  for (let k = 0; k < 50 && pending(); k++) await new Promise((done) => setTimeout(done, 100));
-}"""
-
-
-@pytest.fixture
-def pages(built_book) -> list[str]:
-    """Return every page of the book, as addresses within it; its root only leads to one."""
-    found = {path.relative_to(built_book).as_posix() for path in built_book.rglob("*.html")}
-    return sorted(name for name in found - {"index.html"} if not name.startswith("_static/"))
-
-
-@pytest.fixture
-def open_book(open_page, built_book):
-    """Return a function that opens a page of the book and waits until all of it is there."""
-
-    def open_(page="book/index.html", fragment="", **options):
-        opened = open_page(
-            (built_book / page).as_uri() + fragment, inside=built_book, wait=False, **options
-        )
-        if options.get("java_script_enabled", True):
-            opened.evaluate(_SETTLED)
-        return opened
-
-    return open_
 
 
 def labs_of(page) -> list[LabDriver]:
@@ -60,35 +27,6 @@ def with_labs(built_book, pages) -> list[str]:
 
 
 # All pages ---------------------------------------------------------------------
-
-
-ALL, WHAT_THEME_AND_WIDTH_CHANGE = None, ["color-contrast", "scrollable-region-focusable"]
-LOOKS = [
-    ("light", "wide", ALL),
-    ("dark", "wide", WHAT_THEME_AND_WIDTH_CHANGE),
-    ("dark", "phone", ALL),
-    ("light", "phone", WHAT_THEME_AND_WIDTH_CHANGE),
-]
-
-
-def test_every_page_is_quiet_whole_and_accessible(open_book, pages, axe, subtests):
-    """With everything unfolded, in four looks. Console and requests are watched by `open_page`."""
-    for name in pages:
-        page = open_book(name, color_scheme="light")
-        with subtests.test(page=name):
-            asleep = page.locator("figure.attn-lab:not([data-ready=true])")
-            assert asleep.count() == page.locator("mjx-merror").count() == 0
-        page.evaluate("document.querySelectorAll('details').forEach((d) => (d.open = true))")
-        for theme, screen, rules in LOOKS:
-            page.emulate_media(color_scheme=theme)
-            page.set_viewport_size(SCREENS[screen])
-            page.wait_for_timeout(500)  # the theme looks again what scrolls when resizing rests
-            page.evaluate(_SETTLED)
-            with subtests.test(page=name, theme=theme, screen=screen):
-                assert page.evaluate("document.documentElement.dataset.theme") == theme
-                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-                assert axe(page, rules) == []
-        page.context.close()
 
 
 def test_formulas_are_typeset_offline(open_book, pages):
@@ -182,7 +120,7 @@ def test_the_books_theme_button_recolours_its_labs(open_book):
     seen = set()
     for _ in range(3):  # auto, light, dark in some order
         page.locator(".theme-switch-button:visible").first.click()
-        page.evaluate(_SETTLED)
+        page.evaluate(SETTLED)
         theme = page.evaluate("document.documentElement.dataset.theme")
         assert page.evaluate("document.querySelector('.attn-live').dataset.theme") == theme
         seen.add(theme)
