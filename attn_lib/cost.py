@@ -8,8 +8,8 @@ import tracemalloc
 from collections.abc import Callable
 from typing import NamedTuple
 
-from attn_lib.efficient import CHUNK, TILE, _slices, key_range, window_tile
-from attn_lib.masks import _whole
+from attn_lib.arrays import whole
+from attn_lib.efficient import CHUNK, TILE, key_range, slices, window_tile
 
 KINDS = ("plain", "tiled", "windowed", "linear")
 
@@ -76,18 +76,18 @@ def attention_cost(
     -----
     Chapter 11.
     """
-    n, m = _whole("n", n, least=0), _whole("m", n if m is None else m, least=0)
-    d_k, d_v = _whole("d_k", d_k, least=1), _whole("d_v", d_k if d_v is None else d_v, least=0)
+    n, m = whole("n", n, least=0), whole("m", n if m is None else m, least=0)
+    d_k, d_v = whole("d_k", d_k, least=1), whole("d_v", d_k if d_v is None else d_v, least=0)
     if kind == "plain":
         return Cost(n * m * (d_k + d_v), n * m, n * m)
     if kind == "tiled":
         reach = max(1, n) if causal else None
         return _tiled_cost(n, m, d_k, d_v, reach, tile or TILE)
     if kind == "windowed":
-        window = _whole("window", window, least=1)
+        window = whole("window", window, least=1)
         return _tiled_cost(n, m, d_k, d_v, window, tile or window_tile(window))
     if kind == "linear":
-        return _linear_cost(n, m, d_k, d_v, causal, _whole("chunk", chunk, least=1))
+        return _linear_cost(n, m, d_k, d_v, causal, whole("chunk", chunk, least=1))
     raise ValueError(f"kind must be one of {', '.join(KINDS)}: got {kind!r}")
 
 
@@ -128,12 +128,12 @@ def data_moved(
     A matrix product is taken to read each factor once, which flatters plain attention, and a
     tile with its state to fit the fast memory. Chapter 11; Dao et al. (2022), section 3.2.
     """
-    n, m = _whole("n", n, least=0), _whole("m", n if m is None else m, least=0)
-    d_k, d_v = _whole("d_k", d_k, least=1), _whole("d_v", d_k if d_v is None else d_v, least=0)
+    n, m = whole("n", n, least=0), whole("m", n if m is None else m, least=0)
+    d_k, d_v = whole("d_k", d_k, least=1), whole("d_v", d_k if d_v is None else d_v, least=0)
     if kind == "plain":
         return 4 * n * m + (n + m) * (d_k + d_v)
     if kind == "tiled":
-        return (n - (-n // _whole("rows", rows, least=1)) * m) * (d_k + d_v)
+        return (n - (-n // whole("rows", rows, least=1)) * m) * (d_k + d_v)
     raise ValueError(f'kind must be "plain" or "tiled": got {kind!r}')
 
 
@@ -257,7 +257,7 @@ def _tiled_cost(
 ) -> Cost:
     """Walk the rows of tiles as `tiled_attention` does; each state is merged into the last one."""
     pairs = rescaled = largest = 0
-    for queries in _slices(0, n, tile[0]):
+    for queries in slices(0, n, tile[0]):
         rows = queries.stop - queries.start
         first, last = key_range(queries, m, window=window)
         keys = max(0, last - first)
@@ -272,7 +272,7 @@ def _tiled_cost(
 def _linear_cost(n: int, m: int, d_k: int, d_v: int, causal: bool, chunk: int) -> Cost:
     """Write every key into the state, read it by every query; causal: a small square per chunk."""
     write, read = m * d_k * d_v, n * d_k * (d_v + 1)
-    squares = sum((rows.stop - rows.start) ** 2 for rows in _slices(0, n, chunk)) if causal else 0
+    squares = sum((rows.stop - rows.start) ** 2 for rows in slices(0, n, chunk)) if causal else 0
     rows, state = min(chunk, max(n, m)), d_k * (d_v + 1)
     features, values = rows * d_k, rows * d_v
     if causal:  # masking the square, or renewing the state

@@ -3,7 +3,7 @@
 `tiled_attention` computes the same function without ever holding the n × m weights;
 `windowed_attention` leaves most of them out; `linear_attention` is another function, whose
 past fits into a state of fixed size; `KVCache` keeps what a decoder would compute again.
-float16 is computed in float32, here as in `attn_lib.attention`.
+float16 is computed in float32, here as in `attn_lib.dot_product`.
 """
 
 import math
@@ -14,14 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import (
-    AttentionResult,
-    _check_shapes,
-    _promote,
-    attention,
-    attention_scores,
-)
-from attn_lib.masks import _as_mask, _whole, apply_mask, causal_mask, combine_masks, window_mask
+from attn_lib.arrays import as_mask, check_attention, promote, whole
+from attn_lib.dot_product import AttentionResult, attention, attention_scores
+from attn_lib.masks import apply_mask, causal_mask, combine_masks, window_mask
 
 TILE = (256, 1024)  # queries × keys: 1 MiB of float32 scores, about what a core's cache holds
 CHUNK = 128
@@ -72,7 +67,7 @@ def softmax_state(S: ArrayLike, V: ArrayLike) -> SoftmaxState:
     A row may hold nothing but −∞. Its maximum is −∞ too, and −∞ − (−∞) would be NaN: such a
     row is measured from 0 instead, so that every exponential in it is 0. Chapter 11.
     """
-    (S, V), _ = _promote(S, V)
+    (S, V), _ = promote(S, V)
     maximum = S.max(axis=-1, initial=-np.inf)
     P = S - _finite(maximum)[..., None]
     np.exp(P, out=P)  # in place: with a third tile the memory would be half as large again
@@ -180,10 +175,10 @@ def attention_tiles(
     -----
     Chapter 11.
     """
-    (Q, K, V), _ = _promote(Q, K, V)
+    (Q, K, V), _ = promote(Q, K, V)
     window = _unlimited(Q, offset) if causal else None
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
-    for queries in _slices(0, plan.n, plan.tile[0]):
+    for queries in slices(0, plan.n, plan.tile[0]):
         yield from _row_of_tiles(plan, queries)
 
 
@@ -282,7 +277,7 @@ def windowed_attention(
     -----
     Chapter 11; Beltagy, Peters and Cohan (2020).
     """
-    window = _whole("window", window, least=1)
+    window = whole("window", window, least=1)
     return _attend(Q, K, V, mask, window, offset, scale, tile or window_tile(window))
 
 
@@ -371,22 +366,22 @@ def linear_attention(
     -----
     Chapter 11; Katharopoulos et al. (2020).
     """
-    (Q, K, V), dtype = _promote(Q, K, V)
-    _check_shapes(Q=Q, K=K, V=V)
-    chunk = _whole("chunk", chunk, least=1)
+    (Q, K, V), dtype = promote(Q, K, V)
+    check_attention(Q=Q, K=K, V=V)
+    chunk = whole("chunk", chunk, least=1)
     n, m = Q.shape[-2], K.shape[-2]
     if causal and n != m:
         raise ValueError(f"causal linear attention needs n = m: got Q {Q.shape} and K {K.shape}")
     O = np.empty((*_batch(Q, K, V), n, V.shape[-1]), dtype)
     state = _empty_state(K, V, features)
     if causal:
-        for rows in _slices(0, n, chunk):
+        for rows in slices(0, n, chunk):
             q, k, v = _features(features, Q[..., rows, :]), K[..., rows, :], V[..., rows, :]
             O[..., rows, :], state = _linear_chunk(state, q, _features(features, k), v)
         return O
-    for rows in _slices(0, m, chunk):
+    for rows in slices(0, m, chunk):
         state = state.write(_features(features, K[..., rows, :]), V[..., rows, :])
-    for rows in _slices(0, n, chunk):
+    for rows in slices(0, n, chunk):
         O[..., rows, :] = _divide(*state.read(_features(features, Q[..., rows, :])))
     return O
 
@@ -426,8 +421,8 @@ def linear_attention_step(
     -----
     Chapter 11; Katharopoulos et al. (2020), equations 18 to 20.
     """
-    (q, k, v), dtype = _promote(*(np.asarray(a)[..., None, :] for a in (q, k, v)))
-    _check_shapes(Q=q, K=k, V=v)
+    (q, k, v), dtype = promote(*(np.asarray(a)[..., None, :] for a in (q, k, v)))
+    check_attention(Q=q, K=k, V=v)
     state = (state or _empty_state(k, v, features)).write(_features(features, k), v)
     output = _divide(*state.read(_features(features, q)))
     return output[..., 0, :].astype(dtype, copy=False), state
@@ -557,10 +552,10 @@ class _Plan(NamedTuple):
 
 def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
     """Compute the output of a plan, one row of tiles after the other."""
-    (Q, K, V), dtype = _promote(Q, K, V)
+    (Q, K, V), dtype = promote(Q, K, V)
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
     O = np.zeros((*_batch(Q, K, V), plan.n, V.shape[-1]), dtype)
-    for queries in _slices(0, plan.n, plan.tile[0]):
+    for queries in slices(0, plan.n, plan.tile[0]):
         for last in deque(_row_of_tiles(plan, queries), maxlen=1):  # none: nothing to look at
             O[..., queries, :] = last.state.output
     return O
@@ -568,18 +563,18 @@ def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
 
 def _plan(Q, K, V, mask, window, offset, scale, tile) -> _Plan:
     """Check what the caller gave; the arrays are promoted already."""
-    _check_shapes(Q=Q, K=K, V=V)
+    check_attention(Q=Q, K=K, V=V)
     attention_scores(Q[..., :0, :], K, scale=scale)  # no query: it only refuses a bad scale
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     shape = (*_batch(Q, K), Q.shape[-2], K.shape[-2])
     if mask is not None:
-        mask = _view(_as_mask(mask), shape)
+        mask = _view(as_mask(mask), shape)
     try:
         rows, columns = tile
     except (TypeError, ValueError):
         raise ValueError(f"tile must be (queries, keys), two whole numbers: got {tile!r}") from None
-    tile = _whole("tile[0]", rows, least=1), _whole("tile[1]", columns, least=1)
-    return _Plan(Q, K, V, mask, window, _whole("offset", offset), float(scale), tile)
+    tile = whole("tile[0]", rows, least=1), whole("tile[1]", columns, least=1)
+    return _Plan(Q, K, V, mask, window, whole("offset", offset), float(scale), tile)
 
 
 def _row_of_tiles(plan: _Plan, queries: slice) -> Iterator[Tile]:
@@ -587,7 +582,7 @@ def _row_of_tiles(plan: _Plan, queries: slice) -> Iterator[Tile]:
     Q = plan.Q[..., queries, :] * plan.Q.dtype.type(plan.scale)
     first, last = key_range(queries, plan.K.shape[-2], window=plan.window, offset=plan.offset)
     state = None
-    for keys in _slices(first, last, plan.tile[1]):
+    for keys in slices(first, last, plan.tile[1]):
         mask = _tile_mask(plan, queries, keys)
         if mask is not None and mask.dtype == bool and not mask.any():
             continue
@@ -626,7 +621,7 @@ def _tile_mask(plan: _Plan, queries: slice, keys: slice) -> np.ndarray | None:
 def _unlimited(Q: ArrayLike, offset: int) -> int:
     """Give a window so wide that only causality limits it."""
     n = np.shape(Q)[-2] if np.ndim(Q) > 1 else 0
-    return max(1, n + _whole("offset", offset))
+    return max(1, n + whole("offset", offset))
 
 
 def _view(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -639,7 +634,7 @@ def _view(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         ) from None
 
 
-def _slices(start: int, stop: int, step: int) -> Iterator[slice]:
+def slices(start: int, stop: int, step: int) -> Iterator[slice]:
     """Cut a range into slices of `step`, the last one shorter if need be."""
     for i in range(start, stop, step):
         yield slice(i, min(i + step, stop))

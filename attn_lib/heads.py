@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import _check_projections, _promote, attention
-from attn_lib.masks import _whole
+from attn_lib.arrays import check_projections, promote, whole
+from attn_lib.dot_product import attention
 
 
 class MultiHeadResult(NamedTuple):
@@ -66,7 +66,7 @@ def split_heads(X: ArrayLike, heads: int) -> np.ndarray:
     A reshape **and** a swap of axes. Reshaping to (heads, n, width) at once also runs, and
     mixes up tokens and columns. Chapter 8.
     """
-    X, heads = np.asarray(X), _whole("heads", heads, least=1)
+    X, heads = np.asarray(X), whole("heads", heads, least=1)
     if X.ndim < 2 or X.shape[-1] % heads:
         raise ValueError(
             f"X must be (..., n, width) with a width that divides into heads: "
@@ -171,15 +171,15 @@ def multi_head_attention(
     for shared key heads.
     """
     Y = X if source is None else source
-    (X, Y, W_Q, W_K, W_V, W_O), dtype = _promote(X, Y, W_Q, W_K, W_V, W_O)
-    _check_projections("X", X, W_Q=W_Q)
-    _check_projections("X" if source is None else "source", Y, W_K=W_K, W_V=W_V)
+    (X, Y, W_Q, W_K, W_V, W_O), dtype = promote(X, Y, W_Q, W_K, W_V, W_O)
+    check_projections("X", X, W_Q=W_Q)
+    check_projections("X" if source is None else "source", Y, W_K=W_K, W_V=W_V)
     groups = _check_heads(heads, heads if kv_heads is None else kv_heads, W_Q, W_K, W_V, W_O)
     Q = split_heads(X @ W_Q + b_Q, heads)
     K, V = split_heads(Y @ W_K + b_K, groups), split_heads(Y @ W_V + b_V, groups)
     if past is not None:
         K, V = np.concatenate([past[0], K], axis=-2), np.concatenate([past[1], V], axis=-2)
-    keys, values = _share_heads(K, heads), _share_heads(V, heads)
+    keys, values = share_heads(K, heads), share_heads(V, heads)
     S, A, mixed = attention(Q, keys, values, mask=mask, scale=scale, temperature=temperature)
     if edit is not None:
         A = edit(A)
@@ -213,7 +213,7 @@ def head_contributions(mixed: ArrayLike, W_O: ArrayLike) -> np.ndarray:
     -----
     Chapters 8 and 12.
     """
-    (mixed, W_O), dtype = _promote(mixed, W_O)
+    (mixed, W_O), dtype = promote(mixed, W_O)
     if mixed.ndim < 3 or W_O.ndim != 2 or mixed.shape[-3] * mixed.shape[-1] != W_O.shape[0]:
         raise ValueError(
             f"mixed (..., h, n, d_v) and W_O (h · d_v, d_out) do not fit: "
@@ -267,7 +267,7 @@ def multi_head_parameters(
     return counts | {"total": sum(counts.values())}
 
 
-def _share_heads(M: np.ndarray, heads: int) -> np.ndarray:
+def share_heads(M: np.ndarray, heads: int) -> np.ndarray:
     """Give each of `heads` query heads the key head (axis −3) of its group."""
     groups = M.shape[-3]
     return M if groups == heads else np.repeat(M, heads // groups, axis=-3)
@@ -275,7 +275,7 @@ def _share_heads(M: np.ndarray, heads: int) -> np.ndarray:
 
 def _groups(heads: int, kv_heads: int) -> int:
     """Check that each key head serves a whole number of query heads."""
-    heads, kv_heads = _whole("heads", heads, least=1), _whole("kv_heads", kv_heads, least=1)
+    heads, kv_heads = whole("heads", heads, least=1), whole("kv_heads", kv_heads, least=1)
     if heads % kv_heads:
         raise ValueError(f"heads = {heads} do not divide into kv_heads = {kv_heads} groups")
     return kv_heads

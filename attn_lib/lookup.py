@@ -7,7 +7,7 @@ values, ``weights @ V``.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import _check_shapes, _promote
+from attn_lib.arrays import check_attention, promote
 
 
 def exact_scores(Q: ArrayLike, K: ArrayLike, *, tolerance: float = 0.0) -> np.ndarray:
@@ -36,7 +36,7 @@ def exact_scores(Q: ArrayLike, K: ArrayLike, *, tolerance: float = 0.0) -> np.nd
     -----
     Chapter 1.
     """
-    (Q, K), dtype = _promote(Q, K)
+    (Q, K), dtype = promote(Q, K)
     found = _squared_distances(Q, K) <= tolerance**2
     return np.where(found, 0, -np.inf).astype(dtype)
 
@@ -70,7 +70,7 @@ def gaussian_scores(Q: ArrayLike, K: ArrayLike, *, bandwidth: float = 1.0) -> np
     ``−‖q − k‖²/2 = q·k − ‖q‖²/2 − ‖k‖²/2``. The softmax ignores ‖q‖², which is the same for
     every key; so with keys of one length these weights are those of the dot product. Chapter 1.
     """
-    (Q, K), dtype = _promote(Q, K)
+    (Q, K), dtype = promote(Q, K)
     if not bandwidth > 0:
         raise ValueError(f"bandwidth must be > 0, got {bandwidth!r}")
     return (-_squared_distances(Q, K) / (2 * bandwidth**2)).astype(dtype, copy=False)
@@ -95,7 +95,7 @@ def hard_weights(scores: ArrayLike, *, tie: float = 1e-9) -> np.ndarray:
     -----
     Chapter 1.
     """
-    (S,), dtype = _promote(scores)
+    (S,), dtype = promote(scores)
     best = S.max(axis=-1, keepdims=True, initial=np.finfo(S.dtype).min)
     wins = (best - tie <= S).astype(S.dtype)
     return (wins / np.maximum(wins.sum(axis=-1, keepdims=True), 1)).astype(dtype, copy=False)
@@ -124,7 +124,7 @@ def with_length(K: ArrayLike, length: float) -> np.ndarray:
     -----
     Chapter 1.
     """
-    (K,), dtype = _promote(K)
+    (K,), dtype = promote(K)
     lengths = np.linalg.norm(K, axis=-1, keepdims=True)
     if (lengths == 0).any():
         raise ValueError("a key of length 0 has no direction, so it cannot be given a length")
@@ -171,5 +171,5 @@ def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
 
 def _squared_distances(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Give ‖q_i − k_j‖² for every query and key, (..., n, m)."""
-    _check_shapes(Q=Q, K=K)
+    check_attention(Q=Q, K=K)
     return ((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(axis=-1)

@@ -9,6 +9,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attn_lib.arrays import as_mask, mask_sizes, whole
+
 
 def apply_mask(scores: ArrayLike, mask: ArrayLike | None) -> np.ndarray:
     """Set forbidden scores to −∞, or add a float mask to the scores.
@@ -38,7 +40,7 @@ def apply_mask(scores: ArrayLike, mask: ArrayLike | None) -> np.ndarray:
     scores = np.asarray(scores)
     if mask is None:
         return scores
-    mask = _as_mask(mask)
+    mask = as_mask(mask)
     try:
         fits = np.broadcast_shapes(mask.shape, scores.shape) == scores.shape
     except ValueError:
@@ -81,7 +83,7 @@ def causal_mask(n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
     The rule and the name ``offset`` are those of the ONNX operator ``Attention``, where the
     offset is the length of the cache and 0 without one. Chapter 6.
     """
-    n, m, offset = _sizes(n, m, offset)
+    n, m, offset = mask_sizes(n, m, offset)
     i, j = np.arange(n)[:, None], np.arange(m)
     return j <= i + offset
 
@@ -110,8 +112,8 @@ def window_mask(n: int, m: int | None = None, *, window: int, offset: int = 0) -
     -----
     Chapter 6; Beltagy, Peters and Cohan (2020).
     """
-    n, m, offset = _sizes(n, m, offset)
-    window = _whole("window", window, least=1)
+    n, m, offset = mask_sizes(n, m, offset)
+    window = whole("window", window, least=1)
     i, j = np.arange(n)[:, None], np.arange(m)
     return (i + offset - window < j) & (j <= i + offset)
 
@@ -140,8 +142,8 @@ def prefix_mask(n: int, m: int | None = None, *, prefix: int, offset: int = 0) -
     -----
     Chapter 6.
     """
-    n, m, offset = _sizes(n, m, offset)
-    prefix = _whole("prefix", prefix, least=0)
+    n, m, offset = mask_sizes(n, m, offset)
+    prefix = whole("prefix", prefix, least=0)
     i, j = np.arange(n)[:, None], np.arange(m)
     return (j < prefix) | (j <= i + offset)
 
@@ -171,7 +173,7 @@ def padding_mask(lengths: ArrayLike, m: int) -> np.ndarray:
     -----
     This hides keys. The rows of padded queries are still computed: ignore them. Chapter 6.
     """
-    m = _whole("m", m, least=0)
+    m = whole("m", m, least=0)
     lengths = np.asarray(lengths)
     if lengths.dtype.kind not in "iu":
         raise ValueError(f"lengths must be whole numbers, got dtype {lengths.dtype}")
@@ -204,7 +206,7 @@ def combine_masks(*masks: ArrayLike | None) -> np.ndarray | None:
     -----
     Chapter 6.
     """
-    masks = [_as_mask(mask) for mask in masks if mask is not None]
+    masks = [as_mask(mask) for mask in masks if mask is not None]
     try:
         np.broadcast_shapes(*(mask.shape for mask in masks))
     except ValueError:
@@ -215,28 +217,3 @@ def combine_masks(*masks: ArrayLike | None) -> np.ndarray | None:
     if not biases:
         return reduce(np.logical_and, keeps) if keeps else None
     return np.where(reduce(np.logical_and, keeps, True), reduce(np.add, biases), -np.inf)
-
-
-def _as_mask(mask: ArrayLike) -> np.ndarray:
-    """Give the mask as an array; integers are refused, for 0 and 1 could mean either kind."""
-    mask = np.asarray(mask)
-    if mask.dtype.kind not in "bf":
-        raise ValueError(
-            f"a mask is boolean (True = may look) or float (added), got dtype {mask.dtype}"
-        )
-    return mask
-
-
-def _sizes(n: int, m: int | None, offset: int) -> tuple[int, int, int]:
-    """Check the arguments shared by the masks that depend on position alone."""
-    n = _whole("n", n, least=0)
-    m = n if m is None else _whole("m", m, least=0)
-    return n, m, _whole("offset", offset)
-
-
-def _whole(name: str, value: int, least: float = -np.inf) -> int:
-    """Give `value` as an int, or raise ValueError with its name."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        bound = "" if least == -np.inf else f" ≥ {least}"
-        raise ValueError(f"{name} must be a whole number{bound}, got {value!r}")
-    return int(value)

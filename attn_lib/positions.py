@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import AttentionResult, _promote
-from attn_lib.masks import _sizes, _whole
+from attn_lib.arrays import mask_sizes, promote, whole
+from attn_lib.dot_product import AttentionResult
 
 
 def add_positions(X: ArrayLike, table: ArrayLike, positions: ArrayLike | None = None) -> np.ndarray:
@@ -39,8 +39,8 @@ def add_positions(X: ArrayLike, table: ArrayLike, positions: ArrayLike | None = 
     -----
     Chapter 5; Vaswani et al. (2017), section 3.5.
     """
-    (X,), dtype = _promote(X)
-    (table,), _ = _promote(table)
+    (X,), dtype = promote(X)
+    (table,), _ = promote(table)
     if X.ndim < 2 or table.ndim != 2 or X.shape[-1] != table.shape[-1]:
         raise ValueError(
             f"X (..., n, d) and table (N, d) must have the same width d: "
@@ -90,10 +90,10 @@ def sinusoidal_positions(
     ``sinusoidal_positions(p + k, d)`` equals ``rope(sinusoidal_positions(p, d), [-k])``.
     Chapter 5; Vaswani et al. (2017), section 3.5.
     """
-    d = _whole("d", d, least=1)
+    d = whole("d", d, least=1)
     _check_choice("layout", layout, ("interleaved", "concatenated"))
     if np.ndim(positions) == 0:
-        positions = np.arange(_whole("positions", positions, least=0))
+        positions = np.arange(whole("positions", positions, least=0))
     angles = np.asarray(positions, np.float64)[..., None] * _frequencies(d, base)
     sines, cosines = np.sin(angles), np.cos(angles)[..., : d // 2]
     if layout == "concatenated":
@@ -141,7 +141,7 @@ def rope(
     -----
     Chapter 5; Su et al. (2021), section 3.2.
     """
-    (X,), dtype = _promote(X)
+    (X,), dtype = promote(X)
     if X.ndim < 2 or X.shape[-1] % 2 or X.shape[-1] == 0:
         raise ValueError(f"rope turns pairs: X must be (..., n, d) with d even, got {X.shape}")
     _check_choice("pairing", pairing, ("interleaved", "half"))
@@ -184,7 +184,7 @@ def alibi_slopes(heads: int) -> np.ndarray:
     second rule is that of the program released with it, and of models trained with, say, 12
     heads. Chapter 5; Press, Smith and Lewis (2022), section 3.
     """
-    heads = _whole("heads", heads, least=1)
+    heads = whole("heads", heads, least=1)
     power = 1 << (heads.bit_length() - 1)  # the largest power of two ≤ heads
     own = 2.0 ** (-8 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-8 * np.arange(1, 2 * power, 2) / (2 * power))
@@ -220,7 +220,7 @@ def alibi_bias(
     -----
     Chapter 5; Press, Smith and Lewis (2022), section 3.
     """
-    n, m, offset = _sizes(n, m, offset)
+    n, m, offset = mask_sizes(n, m, offset)
     _check_choice("kind", kind, ("causal", "symmetric"))
     slopes = np.asarray(slopes, np.float64)
     if not np.isfinite(slopes).all():
@@ -256,8 +256,8 @@ def relative_bias(table: ArrayLike, n: int, m: int | None = None, *, offset: int
     Chapter 5. Relative positions are from Shaw, Uszkoreit and Vaswani (2018), a bias in place
     of their vectors from Raffel et al. (2020), who share one bias among many long steps.
     """
-    n, m, offset = _sizes(n, m, offset)
-    (table,), dtype = _promote(table)
+    n, m, offset = mask_sizes(n, m, offset)
+    (table,), dtype = promote(table)
     if table.ndim < 1 or table.shape[-1] % 2 == 0:
         raise ValueError(f"table must have an odd width, steps −r to r: got shape {table.shape}")
     r = table.shape[-1] // 2

@@ -6,18 +6,10 @@ import numpy as np
 import pytest
 
 from attn_lib import softmax
-from attn_lib.block import (
-    Config,
-    block,
-    count_params,
-    generate,
-    init_params,
-    layer_norm,
-    layer_params,
-    transformer,
-)
-from attn_lib.gradients import loss_and_gradients
-from attn_lib.symbolic import equal_tokens, norm_forgets, spread_shrinks, tokens_alone
+from attn_lib.backward import loss_and_gradients
+from attn_lib.blocks import block, layer_norm
+from attn_lib.model import Config, count_params, generate, init_params, layer_params, transformer
+from attn_lib.proofs import equal_tokens, norm_forgets, spread_shrinks, tokens_alone
 from attn_lib.training import RECIPES, entropy_rate, held_out, score, start, train
 
 SUMS = RECIPES["sums"]

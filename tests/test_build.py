@@ -54,7 +54,7 @@ See {prf:ref}`two`.
 
 ```{code-cell} ipython3
 from attn_lib.toy import Lab, VALUE
-from attn_lib.pages import numbers
+from attn_lib.book import numbers
 numbers(value=VALUE)
 Lab()
 ```

@@ -11,7 +11,6 @@ import attn_lib
 from attn_lib import checks
 from attn_lib.checks import (
     Case,
-    Mistake,
     Report,
     check_attention,
     check_causal_mask,
@@ -24,6 +23,7 @@ from attn_lib.checks import (
     check_window_mask,
     random_inputs,
 )
+from attn_lib.checks.mistakes import Mistake
 
 EXERCISES = [
     check_scores,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attn_lib.checks import check_layer_norm, check_pre_norm_block, random_inputs
-from attn_lib.mistakes import LAYER_NORM_MISTAKES, PRE_NORM_MISTAKES
+from attn_lib.checks.mistakes import LAYER_NORM_MISTAKES, PRE_NORM_MISTAKES
 
 
 def norm_by_loops(X, gain=None, bias=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attn_lib.checks import check_embedding, check_lookup
-from attn_lib.mistakes import EMBEDDING_MISTAKES, LOOKUP_MISTAKES
+from attn_lib.checks.mistakes import EMBEDDING_MISTAKES, LOOKUP_MISTAKES
 
 
 def lookup_by_loops(q, K, V, T):

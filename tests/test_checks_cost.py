@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from attn_lib.checks import check_linear_attention, check_online_softmax, random_inputs
-from attn_lib.efficient import (
-    elu_plus_one,
-    linear_attention_step,
-    online_softmax,
-    tiled_attention,
-)
-from attn_lib.mistakes import LINEAR_ATTENTION_MISTAKES, ONLINE_SOFTMAX_MISTAKES
+from attn_lib.checks.mistakes import LINEAR_ATTENTION_MISTAKES, ONLINE_SOFTMAX_MISTAKES
+from attn_lib.efficient import elu_plus_one, linear_attention_step, online_softmax, tiled_attention
 
 
 def online_with_merged_states(S, V, tile):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attn_lib.checks import check_cross_attention, check_null_weights, random_inputs
-from attn_lib.mistakes import CROSS_ATTENTION_MISTAKES, NULL_WEIGHT_MISTAKES
+from attn_lib.checks.mistakes import CROSS_ATTENTION_MISTAKES, NULL_WEIGHT_MISTAKES
 
 
 def read_row_by_row(X, Y, W_Q, W_K, W_V, keep):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attn_lib.checks import check_multi_head, check_split_heads, random_inputs
-from attn_lib.mistakes import MULTI_HEAD_MISTAKES, SPLIT_MISTAKES
+from attn_lib.checks.mistakes import MULTI_HEAD_MISTAKES, SPLIT_MISTAKES
 
 
 def split_by_slices(X, heads):

@@ -7,7 +7,7 @@ import pytest
 
 from attn_lib import softmax
 from attn_lib.checks import check_cut_edge, check_edge_norms, random_inputs
-from attn_lib.mistakes import CUT_EDGE_MISTAKES, EDGE_NORM_MISTAKES
+from attn_lib.checks.mistakes import CUT_EDGE_MISTAKES, EDGE_NORM_MISTAKES
 
 
 def norms_by_loops(A, V, W_O):

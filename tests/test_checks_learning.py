@@ -7,7 +7,7 @@ import pytest
 
 from attn_lib import checks, softmax
 from attn_lib.checks import Report, check_adam, check_attention_backward, check_function
-from attn_lib.mistakes import ADAM_MISTAKES, BACKWARD_MISTAKES
+from attn_lib.checks.mistakes import ADAM_MISTAKES, BACKWARD_MISTAKES
 
 
 def backward_query_by_query(dO, Q, K, V):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attn_lib.checks import check_document_mask
-from attn_lib.mistakes import DOCUMENT_MASK_MISTAKES
+from attn_lib.checks.mistakes import DOCUMENT_MASK_MISTAKES
 
 
 def by_loops(documents):

@@ -7,7 +7,7 @@ import pytest
 
 from attn_lib import softmax
 from attn_lib.checks import check_cut_key, check_offset_score, random_inputs
-from attn_lib.mistakes import CUT_KEY_MISTAKES, OFFSET_MISTAKES
+from attn_lib.checks.mistakes import CUT_KEY_MISTAKES, OFFSET_MISTAKES
 
 
 def change_by_formula(a, V, s):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import traitlets
 
-from attn_lib.contributions import edge_norms, edge_weights
+from attn_lib.interventions import edge_norms, edge_weights
 from attn_lib.labs import ContributionLab
 from attn_lib.labs.contribution_lab import MODELS, STORED
-from attn_lib.training import load_checkpoints, transformer
+from attn_lib.model import transformer
+from attn_lib.training import load_checkpoints
 
 DATA = Path(__file__).parents[1] / "book" / "data"
 DEAR = (0, 0, 5, 4)  # the token that will be asked about learns what stood before it

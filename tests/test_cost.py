@@ -5,7 +5,7 @@ import pytest
 from counting import Counted, counting
 
 from attn_lib import attention, causal_mask
-from attn_lib.block import Config, block, count_operations
+from attn_lib.blocks import block
 from attn_lib.cost import (
     attention_cost,
     cache_size,
@@ -21,6 +21,7 @@ from attn_lib.efficient import (
     tiled_attention,
     windowed_attention,
 )
+from attn_lib.model import Config, count_operations
 
 FUNCTIONS = {
     "plain": lambda Q, K, V, causal=False: attention(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, causal_mask, self_attention, softmax, window_mask
-from attn_lib.block import Config, init_params, transformer
 from attn_lib.cost import cache_size, data_moved, generation_cost, layer_cost
 from attn_lib.efficient import (
     attention_tiles,
@@ -13,7 +12,8 @@ from attn_lib.efficient import (
     tiled_attention,
     windowed_attention,
 )
-from attn_lib.symbolic import layer_crossings, window_reach
+from attn_lib.model import Config, init_params, transformer
+from attn_lib.proofs import layer_crossings, window_reach
 
 
 def draw(n, d, seed=5):

@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from attn_lib import (
-    attention,
-    causal_mask,
-    cross_attention,
-    padding_mask,
-    self_attention,
-    softmax,
-)
+from attn_lib import attention, causal_mask, cross_attention, padding_mask, self_attention, softmax
 from attn_lib.checks import random_inputs
 from attn_lib.training import (
     evaluate,

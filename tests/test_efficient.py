@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_lib import (
-    attention,
-    causal_mask,
-    combine_masks,
-    cost,
-    padding_mask,
-    softmax,
-    window_mask,
-)
+from attn_lib import attention, causal_mask, combine_masks, cost, padding_mask, softmax, window_mask
 from attn_lib.efficient import (
     KVCache,
     SoftmaxState,

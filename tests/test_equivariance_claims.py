@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, causal_mask, self_attention, softmax
-from attn_lib.block import Config, init_params, transformer
+from attn_lib.model import Config, init_params, transformer
 from attn_lib.positions import equivariance_gap
 
 ORDERS = [np.array(order) for order in itertools.permutations(range(4))]

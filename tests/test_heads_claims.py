@@ -15,8 +15,9 @@ from attn_lib import (
     softmax,
     split_heads,
 )
-from attn_lib.block import layer_params, transformer, zero_heads
-from attn_lib.mistakes import MULTI_HEAD_MISTAKES
+from attn_lib.checks.mistakes import MULTI_HEAD_MISTAKES
+from attn_lib.interventions import zero_heads
+from attn_lib.model import layer_params, transformer
 from attn_lib.training import (
     every_period,
     head_scores,

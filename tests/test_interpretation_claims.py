@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 
 from attn_lib import softmax
-from attn_lib.block import cut_edge, transformer, zero_heads
-from attn_lib.contributions import (
+from attn_lib.interventions import (
+    cut_edge,
     edge_effects,
     edge_norms,
     edge_weights,
     intervention,
     spearman,
+    zero_heads,
 )
 from attn_lib.minilm import read_export
-from attn_lib.symbolic import cut_key, other_weights
+from attn_lib.model import transformer
+from attn_lib.proofs import cut_key, other_weights
 from attn_lib.training import every_period, induction_batch, load_checkpoints, score
 
 DATA = Path(__file__).parents[1] / "book" / "data"

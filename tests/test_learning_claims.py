@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, self_attention
-from attn_lib.block import transformer
-from attn_lib.gradients import (
-    attention_backward,
-    check_gradient,
-    loss_and_gradients,
-    query_jacobian,
-)
+from attn_lib.backward import attention_backward, check_gradient, loss_and_gradients, query_jacobian
+from attn_lib.model import transformer
 from attn_lib.training import (
     RECIPES,
     every_period,

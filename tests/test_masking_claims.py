@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, causal_mask, combine_masks, self_attention, window_mask
-from attn_lib.block import sample, transformer, zero_heads
-from attn_lib.symbolic import causal_derivatives, masked_softmax
+from attn_lib.interventions import zero_heads
+from attn_lib.model import sample, transformer
+from attn_lib.proofs import causal_derivatives, masked_softmax
 from attn_lib.training import (
     Batch,
     entropy_rate,

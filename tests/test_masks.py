@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx_attention import onnx_attention
 
-from attn_lib import (
-    apply_mask,
-    attention,
-    causal_mask,
-    combine_masks,
-    padding_mask,
-    window_mask,
-)
+from attn_lib import apply_mask, attention, causal_mask, combine_masks, padding_mask, window_mask
 
 counts = st.integers(0, 8)
 offsets = st.integers(-9, 9)

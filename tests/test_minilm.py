@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, minilm
+from attn_lib.minilm.model import rename_tensors
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPORT = ROOT / "book/data/minilm.npz"
@@ -279,12 +280,12 @@ class TestTheForwardPass:
     @pytest.mark.parametrize("seed", [0, 1])
     def test_equals_loops(self, seed):
         T, ids = draw_tensors(seed), [3, 17, 4, 4, 0, 11]
-        result = minilm.minilm(minilm._rename(T, np.float64), ids)
+        result = minilm.minilm(rename_tensors(T, np.float64), ids)
         np.testing.assert_allclose(result.hidden, forward_by_loops(T, ids), atol=1e-10)
         assert result.weights.shape == (6, 12, 6, 6)
 
     def test_of_a_batch_is_that_of_its_rows(self):
-        params = minilm._rename(draw_tensors(2), np.float64)
+        params = rename_tensors(draw_tensors(2), np.float64)
         ids = np.array([[1, 2, 3], [9, 8, 7]])
         batch = minilm.minilm(params, ids)
         for b in range(2):
@@ -296,7 +297,7 @@ class TestTheForwardPass:
 
     def test_value_norms_are_those_of_a_query_that_reads_one_key(self):
         T = draw_tensors(3)
-        params = minilm._rename(T, np.float64)
+        params = rename_tensors(T, np.float64)
         result = minilm.minilm(params, [5, 6, 7, 8])
         norms, X = minilm.value_norms(params, result), result.hidden[2]
         W_V, b_V = (T[f"encoder.layer.2.attention.self.value.{p}"] for p in ("weight", "bias"))
@@ -308,7 +309,7 @@ class TestTheForwardPass:
         np.testing.assert_allclose(products[2, 7, 1, 3], written[1] @ written[3], rtol=1e-12)
 
     def test_what_mean_weights_leave_out(self):
-        params = minilm._rename(draw_tensors(5), np.float64)
+        params = rename_tensors(draw_tensors(5), np.float64)
         result = minilm.minilm(params, [5, 6, 7])
         attended, d_v = result.blocks[3].attention, 2
         W_O = params["3.W_O"]
@@ -319,7 +320,7 @@ class TestTheForwardPass:
         assert minilm.beyond_mean(params, result)[3] == pytest.approx(share, rel=1e-10)
 
     def test_refuses_more_tokens_than_positions(self):
-        params = minilm._rename(draw_tensors(4), np.float64)
+        params = rename_tensors(draw_tensors(4), np.float64)
         with pytest.raises(ValueError, match="has 16 positions: got 17 tokens"):
             minilm.minilm(params, np.zeros(17, int))
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attn_lib import minilm, softmax
+from attn_lib import softmax
 from attn_lib.checks import random_inputs
-from attn_lib.minilm import read_export
+from attn_lib.minilm import model, read_export
 
 BANK = ("river", "muddy", "account", "loans", "fish")
 
@@ -133,5 +133,5 @@ class TestHeads:
 def test_the_parameters_add_up_by_hand():
     d = 384
     layer = 4 * (d * d + d) + (2 * 4 * d * d + 4 * d + d) + 4 * d
-    assert d == minilm.WIDTH and minilm.LAYERS == 6
+    assert d == model.WIDTH and model.LAYERS == 6
     assert (30_522 + 512) * d + 2 * d + 6 * layer == 22_564_608

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, attention_scores, attention_weights, softmax
-from attn_lib.gradients import attention_backward, softmax_backward
+from attn_lib.backward import attention_backward, softmax_backward
 from attn_lib.training import (
     RECIPES,
     TRANSFORMER,
@@ -17,7 +17,6 @@ from attn_lib.training import (
     Moments,
     adam_step,
     held_out,
-    retrieval,
     score,
     start,
     train,
@@ -226,6 +225,21 @@ class TestWhatLeavingOutTheFactorIs:
         assert np.abs(path(3 * self.q, 0.09, None) - raw).max() > 1e-3
 
 
+def retrieval(d_k, rate, *, scaled=True, steps=200, queries=200, keys=8, seed=0):
+    """Let independent queries find their own key by descent on the queries themselves, where the
+    page follows their scores. The share that ends with more than half its weight on its target.
+    """
+    rng = np.random.default_rng(seed)
+    q, K = rng.normal(size=(queries, d_k)), rng.normal(size=(queries, keys, d_k))
+    target = np.eye(keys)[rng.integers(keys, size=queries)]
+    scale = d_k**-0.5 if scaled else 1.0
+    for _ in range(steps):
+        A = softmax(scale * (K @ q[:, :, None])[..., 0])
+        q = q - rate * scale * (softmax_backward(A - target, A)[:, None, :] @ K)[:, 0]
+    A = softmax(scale * (K @ q[:, :, None])[..., 0])
+    return float(((A * target).sum(axis=1) > 0.5).mean())
+
+
 class TestRetrieval:
     draw, pull_squared, pull_log, solved = page("draw", "pull_squared", "pull_log", "solved")
     rates = np.logspace(-3, 2, 11)
@@ -238,6 +252,16 @@ class TestRetrieval:
             drawn = TestRetrieval.draw(d_k, 2, queries=60)
             (by_score,) = TestRetrieval.solved(*drawn, f, rates=np.array([rate]))
             assert by_score == pytest.approx(by_query, abs=1.5 / 60)
+
+    def test_the_queries_themselves_need_the_scale_at_a_large_width(self):
+        rates = np.logspace(-3, 2, 11)
+        scaled = max(retrieval(64, rate, queries=60) for rate in rates)
+        raw = max(retrieval(64, rate, queries=60, scaled=False) for rate in rates)
+        assert scaled > 0.95 and raw < 0.65
+
+    def test_nothing_is_solved_before_the_first_step(self):
+        before, after = (retrieval(16, 10.0, steps=steps, queries=100) for steps in (0, 200))
+        assert before < 0.2 and after == 1
 
     @pytest.mark.parametrize("seed", [3, 4])
     def test_scaled_never_fails_and_raw_fails_at_every_rate(self, seed):

@@ -1,4 +1,4 @@
-"""attn_lib.show prints the source that runs."""
+"""attn_lib.book.show prints the source that runs."""
 
 import ast
 import functools
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attn_lib
-from attn_lib import show
+from attn_lib.book import show
 
 FUNCTIONS = [getattr(attn_lib, name) for name in attn_lib.__all__]
 

@@ -1,4 +1,4 @@
-"""attn_lib.symbolic: every proof holds, every changed statement fails, and numpy agrees."""
+"""attn_lib.proofs: every proof holds, every changed statement fails, and numpy agrees."""
 
 import re
 import subprocess
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from attn_lib import attention, causal_mask, softmax, symbolic
+from attn_lib import attention, causal_mask, proofs, softmax
 from attn_lib.positions import rope
-from attn_lib.symbolic import PROOFS, Proof, Step, d_k, expectation, merge, softmax_rows
+from attn_lib.proofs import PROOFS, Proof, Step, d_k, expectation, merge, softmax_rows
 
 NAMES = [proof.__name__ for proof in PROOFS]
 ROOT = sp.sqrt(2)
@@ -21,7 +21,7 @@ ROOT = sp.sqrt(2)
 @cache
 def proof(name):
     """Each proof is built once for all tests."""
-    return getattr(symbolic, name)()
+    return getattr(proofs, name)()
 
 
 def changed(step):
@@ -135,7 +135,7 @@ FALSE = {
     "its term is what masking takes": (
         "cut_key",
         2,
-        -symbolic.softmax_rows(sp.Matrix([sp.symbols("s_1:4", real=True)]))[2]
+        -proofs.softmax_rows(sp.Matrix([sp.symbols("s_1:4", real=True)]))[2]
         * sp.Symbol("v_3", real=True),
     ),
     "the order of two tokens": ("causal_derivatives", -2, sp.eye(3)),
@@ -143,7 +143,7 @@ FALSE = {
     "two heads always tell": (
         "one_mixture",
         -2,
-        symbolic._symbols("u", 1, 2) - symbolic._symbols("v", 1, 2),
+        proofs._symbols("u", 1, 2) - proofs._symbols("v", 1, 2),
     ),
     "weights do not depend on other keys": (
         "first_layer",
@@ -187,16 +187,16 @@ def test_a_false_statement_is_found_out(name, step, claim):
 class TestParameters:
     @pytest.mark.parametrize("width", [1, 2, 3, 4])
     def test_variance_multiplied_out(self, width):
-        checked = symbolic.score_variance_by_expansion(width)
+        checked = proofs.score_variance_by_expansion(width)
         assert checked.holds and checked.steps[-1].right == width
 
     @pytest.mark.parametrize("n", [2, 4])
     def test_other_numbers_of_keys(self, n):
-        assert symbolic.softmax_jacobian(n).holds
-        assert symbolic.permuted_softmax(n).holds
+        assert proofs.softmax_jacobian(n).holds
+        assert proofs.permuted_softmax(n).holds
 
     def test_equivariance_of_other_widths(self):
-        assert symbolic.equivariance(n=2, d_v=1).holds
+        assert proofs.equivariance(n=2, d_v=1).holds
 
     @pytest.mark.parametrize(
         "allowed",
@@ -204,14 +204,14 @@ class TestParameters:
         ids=["all", "future", "one ahead", "self only"],
     )
     def test_only_a_causal_mask_is_causal(self, allowed):
-        assert not symbolic.causal_derivatives(allowed).holds
+        assert not proofs.causal_derivatives(allowed).holds
 
 
 class TestEquivarianceIsExact:
     """The differences vanish as they are built: no simplification is asked for."""
 
-    X, W = symbolic._symbols("x", 3, 2), symbolic._symbols("w", 2, 2)
-    swap = symbolic._permutation([1, 0, 2])
+    X, W = proofs._symbols("x", 3, 2), proofs._symbols("w", 2, 2)
+    swap = proofs._permutation([1, 0, 2])
 
     def test_zero_without_simplifying(self):
         for name in ("equivariance", "permuted_softmax"):
@@ -219,18 +219,18 @@ class TestEquivarianceIsExact:
             assert last.left.is_zero_matrix and last.left.shape[0] == 18
 
     def test_the_output_itself_does_move(self):
-        still = symbolic._attend(self.X, self.W, self.W, self.W)
-        moved = symbolic._attend(self.swap * self.X, self.W, self.W, self.W)
+        still = proofs._attend(self.X, self.W, self.W, self.W)
+        moved = proofs._attend(self.swap * self.X, self.W, self.W, self.W)
         assert Step("", moved, still, "≠").holds  # equivariant, not invariant
         assert Step("", moved, self.swap * still).holds
         assert not Step("", moved, self.swap.T * still * 2).holds
 
     def test_softmax_over_the_wrong_axis_is_another_function(self):
-        S = symbolic._symbols("s", 3, 3)
+        S = proofs._symbols("s", 3, 3)
         assert Step("", softmax_rows(S.T).T, softmax_rows(S), "≠").holds
 
     def test_row_i_of_PX_is_row_rho_i_of_X(self):
-        P = symbolic._permutation([2, 0, 1])
+        P = proofs._permutation([2, 0, 1])
         assert (P * sp.Matrix([10, 11, 12])).tolist() == [[12], [10], [11]]
 
 
@@ -294,13 +294,13 @@ class TestAgainstNumbers:
         X, *W = rng.normal(size=(4, 3, 3))
         keep = causal_mask(3)
         bias = sp.Matrix(3, 3, lambda i, j: 0 if j <= i else -sp.oo)
-        exact = symbolic._attend(*(sp.Matrix(M) for M in (X, *W)), bias)
+        exact = proofs._attend(*(sp.Matrix(M) for M in (X, *W)), bias)
         got = attention(X @ W[0], X @ W[1], X @ W[2], mask=keep).output
         np.testing.assert_allclose(np.array(exact, float), got, atol=1e-12)
 
     def test_the_rotation_is_that_of_rope(self):
         q = np.array([[0.3, -1.2]])
-        turned = np.array(symbolic._turn(sp.Integer(5)) * sp.Matrix(q[0]), float)
+        turned = np.array(proofs._turn(sp.Integer(5)) * sp.Matrix(q[0]), float)
         np.testing.assert_allclose(rope(q, [5])[0], turned[:, 0], atol=1e-12)
 
     def test_merging_tiles_of_numbers(self):
@@ -335,7 +335,7 @@ class TestExpectation:
 
 def test_a_sum_has_all_variances_and_twice_each_covariance():
     v, w = sp.symbols("v w")
-    total = symbolic._sum_variance(v, w)
+    total = proofs._sum_variance(v, w)
     assert sp.expand(total - d_k * v - d_k * (d_k - 1) * w) == 0
 
 
@@ -373,9 +373,9 @@ class TestStepsAndProofs:
     def test_how_a_proof_is_printed(self):
         x = sp.Symbol("x_1")
         steps = (
-            symbolic.let("Take $x_1$.", "a", x**2, "x_1^2"),
-            symbolic.equal("Because.", r"\operatorname{E}[x]", x - x, 0),
-            symbolic.equal("All of them.", "M", sp.zeros(2, 3), sp.zeros(2, 3)),
+            proofs.let("Take $x_1$.", "a", x**2, "x_1^2"),
+            proofs.equal("Because.", r"\operatorname{E}[x]", x - x, 0),
+            proofs.equal("All of them.", "M", sp.zeros(2, 3), sp.zeros(2, 3)),
         )
         shown = Proof("A title with $x_1$.", steps)
         assert str(shown).splitlines() == [

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attn_lib.block import generate, transformer, zero_heads
-from attn_lib.gradients import check_gradient
+from attn_lib.backward import check_gradient
+from attn_lib.interventions import zero_heads
+from attn_lib.model import generate, transformer
 from attn_lib.training import (
     RECIPES,
     Moments,
@@ -37,7 +38,6 @@ from attn_lib.training import (
     quantise,
     reader,
     reader_loss_and_gradients,
-    retrieval,
     reverse_batch,
     save_arrays,
     save_checkpoints,
@@ -315,18 +315,6 @@ class TestScores:
         logits[batch.counted == 0] = 0
         found = evaluate(lambda _: logits, [batch])
         assert found.accuracy == 1 and found.loss < 1e-12
-
-
-class TestRetrieval:
-    def test_needs_the_scale_at_a_large_width(self):
-        rates = np.logspace(-3, 2, 11)
-        scaled = max(retrieval(64, rate, queries=60) for rate in rates)
-        raw = max(retrieval(64, rate, queries=60, scaled=False) for rate in rates)
-        assert scaled > 0.95 and raw < 0.65
-
-    def test_nothing_is_solved_before_the_first_step(self):
-        before, after = (retrieval(16, 10.0, steps=steps, queries=100) for steps in (0, 200))
-        assert before < 0.2 and after == 1
 
 
 class TestFiles:

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from attn_lib import attention, causal_mask
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
+from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Flag, Real, Whole, between, one_of
-from attn_lib.plots import attention_figure
 
 MASKS = ("none", "causal")
 COLDEST, HOTTEST = 0.01, 100.0
@@ -56,7 +56,7 @@ class AttentionLab(Lab):
 
     Notes
     -----
-    `scores`, `weights` and `output` are computed by `attn_lib.attention` from the present
+    `scores`, `weights` and `output` are computed by `attn_lib.dot_product` from the present
     state, so you can go on in Python from what the sliders say. Chapter 2.
     """
 
@@ -180,7 +180,7 @@ class AttentionLab(Lab):
 
     @property
     def result(self):
-        """Scores, weights and output together, from `attn_lib.attention`."""
+        """Scores, weights and output together, from `attn_lib.dot_product`."""
         mask = causal_mask(len(self.order)) if self.mask == "causal" else None
         scale = None if self.scale else 1.0
         return attention(

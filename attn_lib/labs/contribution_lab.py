@@ -14,8 +14,9 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib.block import Config, param_shapes, transformer
-from attn_lib.contributions import (
+from attn_lib.draws import uniforms
+from attn_lib.figures import contributions_figure
+from attn_lib.interventions import (
     edge_effects,
     edge_norms,
     edge_weights,
@@ -23,11 +24,10 @@ from attn_lib.contributions import (
     log_probability,
     spearman,
 )
-from attn_lib.draws import uniforms
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Flag, Whole, one_of
-from attn_lib.plots import contributions_figure
-from attn_lib.training import RECIPES, Params
+from attn_lib.model import Config, Params, param_shapes, transformer
+from attn_lib.training import RECIPES
 
 STORED = Path(__file__).parent / "contribution_models.json"
 MODELS = ("induction", "induction-two-heads")
@@ -67,7 +67,7 @@ class ContributionLab(Lab):
 
     Notes
     -----
-    All is computed by `attn_lib.contributions`, from parameters in half precision. What an
+    All is computed by `attn_lib.interventions`, from parameters in half precision. What an
     edge's cut costs is measured with all else as it is then: `cut` and `zero` stay. Tokens are
     shown as letters, those of the second copy with a prime. Chapter 12.
     """

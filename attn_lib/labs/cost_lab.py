@@ -7,10 +7,10 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attn_lib.cost import attention_cost, cache_size, layer_cost
+from attn_lib.figures import cost_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.numbers import byte_size, scientific
 from attn_lib.labs.traits import Choice, Whole
-from attn_lib.plots import cost_figure
 
 VARIANTS = ("full", "cached", "tiled", "windowed", "linear")
 BYTES = 2  # of a 16-bit number

@@ -7,6 +7,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attn_lib.draws import normals
+from attn_lib.figures import heads_figure
 from attn_lib.heads import (
     MultiHeadResult,
     head_contributions,
@@ -16,7 +17,6 @@ from attn_lib.heads import (
 )
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Flag, Whole, between
-from attn_lib.plots import heads_figure
 
 RANDOM_N, RANDOM_D = 4, 12
 _ASK = 20.0  # so strongly is a place asked for that its weight is 1 to four decimals

@@ -6,12 +6,12 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib.attention import attention_scores, attention_weights
+from attn_lib.dot_product import attention_scores, attention_weights
 from attn_lib.examples import COLOURS, Dictionary
+from attn_lib.figures import lookup_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Flag, Real
 from attn_lib.lookup import exact_scores, gaussian_scores, hard_weights, with_length
-from attn_lib.plots import lookup_figure
 
 LOOKUPS = ("exact", "hard", "soft")
 KERNELS = ("gaussian", "dot")

@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from attn_lib import AttentionResult, attention_weights, masks
 from attn_lib.draws import normals
+from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Flag, Whole
-from attn_lib.plots import attention_figure
 
 LARGEST = 12
 

@@ -6,13 +6,13 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib.attention import AttentionResult, attention, attention_scores
+from attn_lib.dot_product import AttentionResult, attention, attention_scores
 from attn_lib.draws import normals
 from attn_lib.examples import random_scene
+from attn_lib.figures import position_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Whole, between
 from attn_lib.masks import causal_mask, combine_masks
-from attn_lib.plots import position_figure
 from attn_lib.positions import (
     add_positions,
     alibi_bias,

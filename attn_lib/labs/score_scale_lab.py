@@ -9,12 +9,12 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attn_lib import attention_scores, attention_weights
+from attn_lib.backward import attention_backward
 from attn_lib.draws import normals, uniforms
-from attn_lib.gradients import attention_backward
+from attn_lib.figures import score_scale_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.numbers import scientific
 from attn_lib.labs.traits import Choice, Real, Whole
-from attn_lib.plots import score_scale_figure
 
 LAYERS, TOKENS, D_V = 128, 8, 4  # 1024 queries, each with 8 keys
 WIDEST = 512

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from attn_lib import attention, causal_mask, padding_mask, window_mask
 from attn_lib.draws import normals
 from attn_lib.efficient import SoftmaxState, Tile, attention_tiles, merge_states, softmax_state
+from attn_lib.figures import tiling_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import Choice, Whole, between
-from attn_lib.plots import tiling_figure
 
 N, D_K, D_V = 9, 8, 3
 WINDOW, PADDED = 3, 4

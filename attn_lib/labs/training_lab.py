@@ -11,15 +11,14 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib.attention import softmax
-from attn_lib.block import transformer
+from attn_lib.dot_product import softmax
+from attn_lib.figures import training_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.traits import between, one_of
-from attn_lib.plots import training_figure
+from attn_lib.model import Params, transformer
 from attn_lib.training import (
     TRANSFORMER,
     Batch,
-    Params,
     Recipe,
     Run,
     every_period,

@@ -177,7 +177,7 @@ _INTERACT = """
 from ipywidgets import FloatSlider, interact
 from matplotlib import pyplot as plt
 from attn_lib.labs import AttentionLab
-from attn_lib.plots import heatmap
+from attn_lib.figures import heatmap
 lab = AttentionLab(scene="random", n=12, d_k=64, title="measured")
 @interact(temperature=FloatSlider(1.0, min=0.1, max=10, step=0.1))
 def draw(temperature):

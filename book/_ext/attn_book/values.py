@@ -1,7 +1,7 @@
 """``{eval}`name```: a value of the run, in a sentence, from the outputs kept in the cache.
 
 MyST-NB evaluates this role in a running kernel, as JupyterLab does, and so not from its cache.
-Here it reads what ``attn_lib.pages.numbers`` has named: one text for the page and for
+Here it reads what ``attn_lib.book.numbers`` has named: one text for the page and for
 JupyterLab, no figure typed by hand.
 """
 

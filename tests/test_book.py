@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from attn_lib.pages import Rounded, live, numbers, table
+from attn_lib.book import Rounded, live, numbers, table
 
 matplotlib.use("Agg")
 

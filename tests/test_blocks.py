@@ -1,4 +1,4 @@
-"""attn_lib.block against hand-worked values, plain loops and what a Transformer must do."""
+"""attn_lib.blocks against hand-worked values, plain loops and what a Transformer must do."""
 
 import math
 from dataclasses import replace
@@ -8,25 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_lib.block import (
+from attn_lib.blocks import block, erf, feed_forward, gelu, layer_norm, rms_norm
+from attn_lib.interventions import cut_edge, zero_heads
+from attn_lib.model import (
     Config,
-    block,
     count_operations,
     count_params,
     cross_entropy,
-    cut_edge,
-    erf,
-    feed_forward,
-    gelu,
     generate,
     init_params,
-    layer_norm,
     layer_params,
     param_shapes,
-    rms_norm,
     sample,
     transformer,
-    zero_heads,
 )
 
 KINDS = [("pre", 10), ("pre", 0), ("post", 10), ("post", 0), ("none", 10), ("none", 0)]

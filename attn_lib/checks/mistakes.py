@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attn_lib.attention import softmax
-from attn_lib.block import gelu, layer_norm
+from attn_lib.blocks import gelu, layer_norm
+from attn_lib.dot_product import softmax
 from attn_lib.efficient import elu_plus_one
 from attn_lib.heads import merge_heads, split_heads
 from attn_lib.masks import causal_mask, window_mask

@@ -10,16 +10,74 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.block import (
-    Config,
-    TransformerResult,
-    cut_edge,
-    layer_params,
-    transformer,
-    zero_heads,
-)
+from attn_lib.model import Config, TransformerResult, layer_params, transformer
 
 Edge = tuple[int, int, int, int]
+
+
+def zero_heads(layer: int, heads: Sequence[int] | None = None) -> Callable:
+    """Make an `edit` that silences heads: their weights, so what they write, become 0.
+
+    Parameters
+    ----------
+    layer : int
+        The layer.
+    heads : sequence of int, optional
+        Which heads of it, by default all.
+
+    Returns
+    -------
+    callable
+        For `transformer`.
+
+    Notes
+    -----
+    Chapters 8 and 12.
+    """
+
+    def edit(number: int, weights: np.ndarray) -> np.ndarray:
+        if number != layer:
+            return weights
+        weights = weights.copy()
+        weights[..., slice(None) if heads is None else list(heads), :, :] = 0
+        return weights
+
+    return edit
+
+
+def cut_edge(layer: int, head: int, query: int, key: int, *, renormalise: bool = False) -> Callable:
+    """Make an `edit` that takes away one weight of one head.
+
+    Parameters
+    ----------
+    layer, head, query, key : int
+        The edge: in this head of this layer, `query` no longer reads `key`.
+    renormalise : bool, default False
+        Whether the row's other weights grow so that it sums to one again, as a mask would have
+        it. Cutting with and without are two different experiments.
+
+    Returns
+    -------
+    callable
+        For `transformer`. A row left with nothing to read stays zero.
+
+    Notes
+    -----
+    Chapter 12.
+    """
+
+    def edit(number: int, weights: np.ndarray) -> np.ndarray:
+        if number != layer:
+            return weights
+        weights = weights.copy()
+        row = weights[..., head, query, :]
+        row[..., key] = 0
+        if renormalise:
+            total = row.sum(axis=-1, keepdims=True)
+            row /= np.where(total == 0, 1, total)
+        return weights
+
+    return edit
 
 
 def intervention(
@@ -30,16 +88,16 @@ def intervention(
     Parameters
     ----------
     cut : sequence of (layer, head, query, key)
-        The edges whose weights become 0; see `attn_lib.block.cut_edge`.
+        The edges whose weights become 0; see `attn_lib.cut_edge`.
     zero : sequence of (layer, head)
-        The heads that write nothing; see `attn_lib.block.zero_heads`.
+        The heads that write nothing; see `attn_lib.zero_heads`.
     renormalise : bool, default False
         Whether the rest of a row that was cut grows until it sums to one again.
 
     Returns
     -------
     callable
-        For `attn_lib.block.transformer`.
+        For `attn_lib.transformer`.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Checks for the exercises: they say whether an answer is right, and if not, why.
 
 A check runs the reader's function on generated inputs and compares it with `attn_lib`. A
-wrong answer is compared with a table of known mistakes (`attn_lib.mistakes`), each a small
+wrong answer is compared with a table of known mistakes (`attn_lib.checks.mistakes`), each a small
 function, on inputs where all of them differ; the one that gives the same numbers is named,
 with the reason why it matters. To add a check, give `check_function` the right function, a
 few inputs and a table; for an exercise by hand, give `check_value` the right value and some
@@ -20,21 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import (
-    attention,
-    attention_scores,
-    attention_weights,
-    cross_attention,
-    self_attention,
-    softmax,
-)
-from attn_lib.block import gelu, layer_norm
-from attn_lib.efficient import linear_attention
-from attn_lib.gradients import attention_backward, query_jacobian
-from attn_lib.heads import multi_head_attention, split_heads
-from attn_lib.lookup import gaussian_scores
-from attn_lib.masks import causal_mask, window_mask
-from attn_lib.mistakes import (
+from attn_lib.backward import attention_backward, query_jacobian
+from attn_lib.blocks import gelu, layer_norm
+from attn_lib.checks.mistakes import (
     ADAM_MISTAKES,
     ATTENTION_MISTAKES,
     BACKWARD_MISTAKES,
@@ -68,8 +56,20 @@ from attn_lib.mistakes import (
     WRONG_AXIS,
     Mistake,
 )
+from attn_lib.dot_product import (
+    attention,
+    attention_scores,
+    attention_weights,
+    cross_attention,
+    self_attention,
+    softmax,
+)
+from attn_lib.efficient import linear_attention
+from attn_lib.heads import multi_head_attention, split_heads
+from attn_lib.lookup import gaussian_scores
+from attn_lib.masks import causal_mask, window_mask
 from attn_lib.positions import rope, sinusoidal_positions
-from attn_lib.training import Moments, adam_step
+from attn_lib.training.loop import Moments, adam_step
 
 __all__ = [
     "Case",

@@ -1,4 +1,4 @@
-"""attn_lib.gradients against central differences, h = 1e-5 in float64."""
+"""attn_lib.backward against central differences, h = 1e-5 in float64."""
 
 import itertools
 import math
@@ -7,19 +7,7 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, causal_mask, softmax
-from attn_lib.block import (
-    Config,
-    block,
-    cross_entropy,
-    feed_forward,
-    gelu,
-    init_params,
-    layer_norm,
-    layer_params,
-    rms_norm,
-    transformer,
-)
-from attn_lib.gradients import (
+from attn_lib.backward import (
     attention_backward,
     block_backward,
     check_gradient,
@@ -36,7 +24,9 @@ from attn_lib.gradients import (
     rms_norm_backward,
     softmax_backward,
 )
+from attn_lib.blocks import block, feed_forward, gelu, layer_norm, rms_norm
 from attn_lib.heads import multi_head_attention
+from attn_lib.model import Config, cross_entropy, init_params, layer_params, transformer
 
 KINDS = [
     (norm, d_ff, causal)

@@ -13,22 +13,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import _check_shapes, _promote, softmax
-from attn_lib.block import (
-    BlockResult,
+from attn_lib.arrays import check_attention, promote
+from attn_lib.blocks import BlockResult, erf, feed_forward_of, gelu, layer_norm
+from attn_lib.dot_product import softmax
+from attn_lib.heads import MultiHeadResult, merge_heads, share_heads, split_heads
+from attn_lib.model import (
     Config,
     TransformerResult,
-    _check_tokens,
-    _shares,
+    check_tokens,
     cross_entropy,
-    erf,
-    feed_forward_of,
-    gelu,
-    layer_norm,
     layer_params,
+    position_shares,
     transformer,
 )
-from attn_lib.heads import MultiHeadResult, _share_heads, merge_heads, split_heads
 
 Gradients = dict[str, np.ndarray]
 
@@ -60,7 +57,7 @@ def softmax_backward(dA: ArrayLike, A: ArrayLike) -> np.ndarray:
     -----
     The Jacobian is diag(a) − a aᵀ. Chapters 3 and 10.
     """
-    (dA, A), dtype = _promote(dA, A)
+    (dA, A), dtype = promote(dA, A)
     average = (dA * A).sum(axis=-1, keepdims=True)
     return (A * (dA - average)).astype(dtype, copy=False)
 
@@ -102,8 +99,8 @@ def attention_backward(
     -----
     Chapter 10.
     """
-    (dO, Q, K, V, A), dtype = _promote(dO, Q, K, V, weights)
-    _check_shapes(Q=Q, K=K, V=V)
+    (dO, Q, K, V, A), dtype = promote(dO, Q, K, V, weights)
+    check_attention(Q=Q, K=K, V=V)
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     dV = A.swapaxes(-1, -2) @ dO
     dS = scale * softmax_backward(dO @ V.swapaxes(-1, -2), A)
@@ -140,8 +137,8 @@ def query_jacobian(
     -----
     Chapter 10.
     """
-    (A, K, V), dtype = _promote(weights, K, V)
-    _check_shapes(Q=A @ K, K=K, V=V)
+    (A, K, V), dtype = promote(weights, K, V)
+    check_attention(Q=A @ K, K=K, V=V)
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     keys = K[..., None, :, :] - (A @ K)[..., :, None, :]  # (..., n, m, d_k): k_j − k̄ of query i
     values = V[..., None, :, :] - (A @ V)[..., :, None, :]
@@ -187,10 +184,10 @@ def multi_head_backward(
     -----
     Shared key heads collect what every query head of their group asks for. Chapter 10.
     """
-    (dY, X, W_Q, W_K, W_V, W_O), _ = _promote(dY, X, W_Q, W_K, W_V, W_O)
+    (dY, X, W_Q, W_K, W_V, W_O), _ = promote(dY, X, W_Q, W_K, W_V, W_O)
     Y = X if source is None else np.asarray(source)
     heads, groups = result.Q.shape[-3], result.K.shape[-3]
-    keys, values = (_share_heads(M, heads) for M in (result.K, result.V))
+    keys, values = (share_heads(M, heads) for M in (result.K, result.V))
     grads = linear_backward(dY, merge_heads(result.mixed), W_O, names=("mixed", "W_O", "b_O"))
     dO = split_heads(grads.pop("mixed"), heads)
     dQ, dK, dV = attention_backward(dO, result.Q, keys, values, weights=result.weights, scale=scale)
@@ -232,7 +229,7 @@ def linear_backward(
     -----
     Chapter 10.
     """
-    (dY, X, W), _ = _promote(dY, X, W)
+    (dY, X, W), _ = promote(dY, X, W)
     # One product per sequence, then a sum: on small matrices a BLAS with several threads can
     # lose far more time than the single product of all rows would save.
     dW = _sum_to(X.swapaxes(-1, -2) @ dY, W.shape)
@@ -269,7 +266,7 @@ def layer_norm_backward(
     -----
     Chapter 10.
     """
-    (dY, X), _ = _promote(dY, X)
+    (dY, X), _ = promote(dY, X)
     centred = X - X.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
     Z, dZ = centred / deviation, dY * gain
@@ -304,7 +301,7 @@ def rms_norm_backward(
     -----
     Chapter 10.
     """
-    (dY, X), _ = _promote(dY, X)
+    (dY, X), _ = promote(dY, X)
     size = np.sqrt((X**2).mean(axis=-1, keepdims=True) + eps)
     Z, dZ = X / size, dY * gain
     dX = (dZ - Z * (dZ * Z).mean(axis=-1, keepdims=True)) / size
@@ -332,7 +329,7 @@ def gelu_backward(dY: ArrayLike, X: ArrayLike) -> np.ndarray:
     -----
     Chapter 10.
     """
-    (dY, X), dtype = _promote(dY, X)
+    (dY, X), dtype = promote(dY, X)
     below = (1 + erf(X * math.sqrt(0.5))) / 2
     density = np.exp(-(X**2) / 2) / math.sqrt(2 * math.pi)
     return (dY * (below + X * density)).astype(dtype, copy=False)
@@ -396,8 +393,8 @@ def embedding_backward(dX: ArrayLike, tokens: ArrayLike, vocabulary: int) -> np.
     -----
     Chapter 10.
     """
-    (dX,), dtype = _promote(dX)
-    tokens = _check_tokens("tokens", tokens, vocabulary)
+    (dX,), dtype = promote(dX)
+    tokens = check_tokens("tokens", tokens, vocabulary)
     if dX.shape[:-1] != tokens.shape:
         raise ValueError(f"dX {dX.shape} needs one row per token: got tokens {tokens.shape}")
     dE = np.zeros((vocabulary, dX.shape[-1]), dX.dtype)
@@ -430,9 +427,9 @@ def cross_entropy_backward(
     -----
     Chapter 10.
     """
-    (logits,), dtype = _promote(logits)
-    targets = _check_tokens("targets", targets, logits.shape[-1])
-    share = _shares(targets, counted, logits)[..., None]
+    (logits,), dtype = promote(logits)
+    targets = check_tokens("targets", targets, logits.shape[-1])
+    share = position_shares(targets, counted, logits)[..., None]
     dlogits = share * softmax(logits)
     right = np.take_along_axis(dlogits, targets[..., None], axis=-1)
     np.put_along_axis(dlogits, targets[..., None], right - share, axis=-1)

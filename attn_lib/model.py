@@ -1,9 +1,7 @@
-"""The whole block, and the tiny Transformer made of it.
+"""The tiny Transformer: its sizes, its parameters, its forward pass, and how it writes.
 
 Parameters are one plain dict of arrays. Those of layer 1 have names such as ``"1.W_Q"``; within a
-layer they are called as in the text: ``W_Q``, ``W_K``, ``W_V``, ``W_O``, and, where the model
-has them, ``W_1``, ``b_1``, ``W_2``, ``b_2`` of the feed-forward part, ``gain_1``, ``bias_1`` of the
-norm beside attention and ``gain_2``, ``bias_2`` of the one beside the feed-forward part.
+layer they are called as in `attn_lib.blocks`.
 """
 
 import math
@@ -15,307 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from attn_lib.attention import _promote, softmax
-from attn_lib.heads import MultiHeadResult, multi_head_attention
-from attn_lib.masks import _whole, causal_mask
+from attn_lib.arrays import promote, whole
+from attn_lib.blocks import BlockResult, block, layer_norm
+from attn_lib.dot_product import softmax
+from attn_lib.masks import causal_mask
 
-# The parts that work on each token alone ---------------------------------------
-
-
-def layer_norm(
-    X: ArrayLike, gain: ArrayLike = 1.0, bias: ArrayLike = 0.0, *, eps: float = 1e-5
-) -> np.ndarray:
-    """Give each token mean 0 and variance 1 over its own features, then stretch and shift them.
-
-    Parameters
-    ----------
-    X : array_like, shape (..., d)
-        One token per row. No token sees another here.
-    gain, bias : array_like, shape (d,)
-        Learned stretch and shift of each feature.
-    eps : float, default 1e-5
-        Added to the variance (over d, not d − 1), so that a constant row gives `bias`.
-
-    Returns
-    -------
-    ndarray, same shape as `X`
-
-    Raises
-    ------
-    ValueError
-        If `X` does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 9; Ba, Kiros and Hinton (2016).
-    """
-    (X,), dtype = _promote(X)
-    centred = X - X.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True)
-    return (centred / np.sqrt(variance + eps) * gain + bias).astype(dtype, copy=False)
-
-
-def rms_norm(X: ArrayLike, gain: ArrayLike = 1.0, *, eps: float = 1e-5) -> np.ndarray:
-    """Divide each token by its root mean square: a layer norm that leaves the mean alone.
-
-    Parameters
-    ----------
-    X : array_like, shape (..., d)
-        One token per row.
-    gain : array_like, shape (d,)
-        Learned stretch of each feature.
-    eps : float, default 1e-5
-        Added to the mean square.
-
-    Returns
-    -------
-    ndarray, same shape as `X`
-
-    Raises
-    ------
-    ValueError
-        If `X` does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 9; Zhang and Sennrich (2019).
-    """
-    (X,), dtype = _promote(X)
-    mean_square = (X**2).mean(axis=-1, keepdims=True)
-    return (X / np.sqrt(mean_square + eps) * gain).astype(dtype, copy=False)
-
-
-_STEP, _LAST = 1 / 64, 6.0  # erf(6) is 1 in float64
-
-
-def _erf_series() -> np.ndarray:
-    """Taylor coefficients of erf at 0, 1/64, 2/64, … 6: one row per order, 0 to 6.
-
-    The standard library knows erf itself. Its derivatives are 2/√π e^(−x²) times a Hermite
-    polynomial, H_{r+1} = 2x H_r − 2r H_{r−1}, with alternating sign.
-    """
-    x = np.arange(0, _LAST + _STEP, _STEP)
-    slope = 2 / math.sqrt(math.pi) * np.exp(-(x**2))
-    hermite = [np.ones_like(x), 2 * x]
-    for r in range(1, 5):
-        hermite.append(2 * x * hermite[r] - 2 * r * hermite[r - 1])
-    rows = [np.array([math.erf(node) for node in x])]
-    rows += [(-1) ** r * H * slope / math.factorial(r + 1) for r, H in enumerate(hermite)]
-    return np.array(rows)
-
-
-_ERF = _erf_series()
-_ERF_SHORT = _ERF[:4].astype(np.float32)  # the next term is below 2e-9
-
-
-def erf(x: ArrayLike) -> np.ndarray:
-    """Evaluate the error function, 2/√π ∫₀ˣ e^(−t²) dt, for a whole array.
-
-    Parameters
-    ----------
-    x : array_like, shape (...)
-        Real numbers.
-
-    Returns
-    -------
-    ndarray, same shape as `x`
-        Within 3e-16 of `math.erf` in float64.
-
-    Raises
-    ------
-    ValueError
-        If `x` does not hold real numbers.
-
-    Notes
-    -----
-    numpy has no erf. Here `math.erf` is tabulated in steps of 1/64, and from the nearest entry,
-    at most 1/128 away, a Taylor series of order 6 goes on; for float32 order 3 will do.
-    """
-    (x,), dtype = _promote(x)
-    series = _ERF_SHORT if x.dtype == np.float32 else _ERF
-    size = np.fmin(np.abs(x), _LAST)
-    node = np.rint(size / _STEP).astype(np.intp)
-    away = size - node.astype(size.dtype) * _STEP
-    value = series[-1][node]
-    for row in series[-2::-1]:
-        value = value * away + row[node]
-    value = np.where(np.isnan(x), np.nan, np.copysign(value, x))
-    return value.astype(dtype, copy=False)
-
-
-def gelu(x: ArrayLike) -> np.ndarray:
-    """Let a number through in the share of a normal population below it: ``x Φ(x)``.
-
-    Parameters
-    ----------
-    x : array_like, shape (...)
-        Real numbers.
-
-    Returns
-    -------
-    ndarray, same shape as `x`
-        ``x (1 + erf(x/√2)) / 2``, the exact form, not the tanh approximation (which is up to
-        5e-4 away).
-
-    Raises
-    ------
-    ValueError
-        If `x` does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 9; Hendrycks and Gimpel (2016).
-    """
-    (x,), dtype = _promote(x)
-    return (x * (1 + erf(x * math.sqrt(0.5))) / 2).astype(dtype, copy=False)
-
-
-def feed_forward(
-    X: ArrayLike, W_1: ArrayLike, b_1: ArrayLike, W_2: ArrayLike, b_2: ArrayLike
-) -> np.ndarray:
-    """Work on each token alone: ``gelu(X W_1 + b_1) W_2 + b_2``.
-
-    Parameters
-    ----------
-    X : array_like, shape (..., d)
-        One token per row.
-    W_1, b_1 : array_like, shapes (d, d_ff) and (d_ff,)
-        Into the wider hidden layer.
-    W_2, b_2 : array_like, shapes (d_ff, d) and (d,)
-        And back.
-
-    Returns
-    -------
-    ndarray, shape (..., d)
-
-    Raises
-    ------
-    ValueError
-        If an argument does not hold real numbers or the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 9; Vaswani et al. (2017), section 3.3, with GELU for the ReLU.
-    """
-    (X, W_1, b_1, W_2, b_2), dtype = _promote(X, W_1, b_1, W_2, b_2)
-    if W_1.ndim != 2 or W_2.ndim != 2 or (X.shape[-1], W_1.shape[1]) != (*W_1.shape[:1], len(W_2)):
-        raise ValueError(
-            f"X (..., d), W_1 (d, d_ff) and W_2 (d_ff, d) do not fit: "
-            f"got X {X.shape}, W_1 {W_1.shape} and W_2 {W_2.shape}"
-        )
-    return (gelu(X @ W_1 + b_1) @ W_2 + b_2).astype(dtype, copy=False)
-
-
-# One block --------------------------------------------------------------------
-
-
-class BlockResult(NamedTuple):
-    """One block, step by step.
-
-    Attributes
-    ----------
-    attention : MultiHeadResult
-        What the heads did.
-    middle : ndarray, shape (..., n, d)
-        The residual stream after attention has been added.
-    output : ndarray, shape (..., n, d)
-        And after the feed-forward part, if there is one.
-    """
-
-    attention: MultiHeadResult
-    middle: np.ndarray
-    output: np.ndarray
-
-
-def block(
-    X: ArrayLike,
-    layer: dict[str, np.ndarray],
-    *,
-    heads: int,
-    norm: str = "pre",
-    residual: bool = True,
-    mask: ArrayLike | None = None,
-    eps: float = 1e-5,
-    past: tuple[np.ndarray, np.ndarray] | None = None,
-    edit: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> BlockResult:
-    """Let the tokens read each other, then let each think alone; add both to the stream.
-
-    Parameters
-    ----------
-    X : array_like, shape (..., n, d)
-        The residual stream: one token per row.
-    layer : dict of ndarray
-        ``W_Q``, ``W_K``, ``W_V``, ``W_O`` with or without their biases ``b_Q`` …; ``W_1``,
-        ``b_1``, ``W_2``, ``b_2``, or none of them in a model of attention alone; ``gain_1``,
-        ``bias_1``, ``gain_2``, ``bias_2`` where there are norms.
-    heads : int
-        Number of heads.
-    norm : {"pre", "post", "none"}, default "pre"
-        ``X + f(LN(X))``, where the stream itself is never normalised; ``LN(X + f(X))``, the
-        order of 2017; or ``X + f(X)``.
-    residual : bool, default True
-        False leaves out the ``X +``: a part then replaces what it has read.
-    mask, past, edit
-        See `multi_head_attention`.
-    eps : float, default 1e-5
-        See `layer_norm`.
-
-    Returns
-    -------
-    BlockResult
-        The heads' work, the stream between the two parts, and the stream after both.
-
-    Raises
-    ------
-    ValueError
-        If `norm` is none of the three, or the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 9; Vaswani et al. (2017) for post-norm, Xiong et al. (2020) for both.
-    """
-    attend = partial(attention_of, layer, heads=heads, mask=mask, past=past, edit=edit)
-    before, after = norm_of(layer, 1, norm, eps)
-    attended = attend(before(X))
-    middle = after(X + attended.output if residual else attended.output)
-    if "W_1" not in layer:
-        return BlockResult(attended, middle, middle)
-    before, after = norm_of(layer, 2, norm, eps)
-    thought = feed_forward_of(layer, before(middle))
-    return BlockResult(attended, middle, after(middle + thought if residual else thought))
-
-
-def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
-    """Run `multi_head_attention` with the matrices, and biases if any, of one layer."""
-    matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
-    biases = {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
-    return multi_head_attention(X, *matrices, **biases, **options)
-
-
-def feed_forward_of(layer: dict[str, np.ndarray], X: np.ndarray) -> np.ndarray:
-    """Run `feed_forward` with the parameters of one layer."""
-    return feed_forward(X, layer["W_1"], layer["b_1"], layer["W_2"], layer["b_2"])
-
-
-def norm_of(
-    layer: dict[str, np.ndarray], which: int, norm: str, eps: float
-) -> tuple[Callable, Callable]:
-    """Give what is done before a part reads the stream, and after it has been added."""
-    if norm not in ("pre", "post", "none"):
-        raise ValueError(f'norm must be "pre", "post" or "none", got {norm!r}')
-    if norm == "none":
-        return _unchanged, _unchanged
-    gain, bias = layer[f"gain_{which}"], layer[f"bias_{which}"]
-    normalise = partial(layer_norm, gain=gain, bias=bias, eps=eps)
-    return (normalise, _unchanged) if norm == "pre" else (_unchanged, normalise)
-
-
-def _unchanged(X: ArrayLike) -> np.ndarray:
-    return np.asarray(X)
-
-
-# The tiny Transformer ----------------------------------------------------------
+Params = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -357,9 +60,9 @@ class Config:
 
     def __post_init__(self):
         for name in ("vocabulary", "context", "d", "heads"):
-            _whole(name, getattr(self, name), least=1)
+            whole(name, getattr(self, name), least=1)
         for name in ("layers", "d_ff"):
-            _whole(name, getattr(self, name), least=0)
+            whole(name, getattr(self, name), least=0)
         if self.norm not in ("pre", "post", "none"):
             raise ValueError(f'norm must be "pre", "post" or "none", got {self.norm!r}')
         if self.d_k is None and self.d % self.heads:
@@ -521,7 +224,7 @@ def transformer(
     -----
     Chapter 9.
     """
-    tokens = _check_tokens("tokens", tokens, config.vocabulary)
+    tokens = check_tokens("tokens", tokens, config.vocabulary)
     start = _past_length(past, config)
     n = tokens.shape[-1]
     if start + n > config.context:
@@ -551,7 +254,7 @@ def _past_length(past: Sequence | None, config: Config) -> int:
     return past[0][0].shape[-2]
 
 
-def _check_tokens(name: str, tokens: ArrayLike, vocabulary: int) -> np.ndarray:
+def check_tokens(name: str, tokens: ArrayLike, vocabulary: int) -> np.ndarray:
     """Raise ValueError unless `tokens` is (..., n) whole numbers below `vocabulary`."""
     tokens = np.asarray(tokens)
     if tokens.ndim < 1 or tokens.dtype.kind not in "iu":
@@ -593,15 +296,17 @@ def cross_entropy(
     -----
     Chapter 9.
     """
-    (logits,), _ = _promote(logits)
-    targets = _check_tokens("targets", targets, logits.shape[-1])
-    share = _shares(targets, counted, logits)
+    (logits,), _ = promote(logits)
+    targets = check_tokens("targets", targets, logits.shape[-1])
+    share = position_shares(targets, counted, logits)
     gaps = logits - logits.max(axis=-1, keepdims=True)
     right = np.take_along_axis(gaps, targets[..., None], axis=-1)[..., 0]
     return (share * (np.log(np.exp(gaps).sum(axis=-1)) - right)).sum()
 
 
-def _shares(targets: np.ndarray, counted: ArrayLike | None, logits: np.ndarray) -> np.ndarray:
+def position_shares(
+    targets: np.ndarray, counted: ArrayLike | None, logits: np.ndarray
+) -> np.ndarray:
     """Give each position's part of the mean; the parts sum to one."""
     counted = np.ones(targets.shape) if counted is None else np.asarray(counted, dtype=float)
     if targets.shape != logits.shape[:-1] or counted.shape != targets.shape:
@@ -645,7 +350,7 @@ def sample(
     This is the temperature of sampling. That of a head divides scores within the model.
     Chapter 9.
     """
-    (logits,), _ = _promote(logits)
+    (logits,), _ = promote(logits)
     if temperature is None:
         return logits.argmax(axis=-1)
     if not temperature > 0:
@@ -697,7 +402,7 @@ def generate(
     A causal model keeps its keys and values and runs each token once; another has to read
     everything again at every step. Chapters 9 and 11.
     """
-    tokens = _check_tokens("prompt", prompt, config.vocabulary)
+    tokens = check_tokens("prompt", prompt, config.vocabulary)
     if tokens.shape[-1] == 0 or tokens.shape[-1] + count > config.context:
         raise ValueError(
             f"a prompt of {tokens.shape[-1]} and {count} more tokens need "
@@ -768,7 +473,7 @@ def count_operations(config: Config, n: int) -> dict[str, int]:
     With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and
     2 n d d_ff in the feed-forward part. Chapters 9 and 11.
     """
-    d, width, n = config.d, config.heads * config.head_width, _whole("n", n, least=0)
+    d, width, n = config.d, config.heads * config.head_width, whole("n", n, least=0)
     counts = {
         "projections": config.layers * 4 * n * d * width,
         "scores_and_mixing": config.layers * 2 * n * n * width,
@@ -776,71 +481,3 @@ def count_operations(config: Config, n: int) -> dict[str, int]:
         "unembedding": n * d * config.vocabulary,
     }
     return counts | {"total": sum(counts.values())}
-
-
-# Experiments on a trained model ---------------------------------------------------
-
-
-def zero_heads(layer: int, heads: Sequence[int] | None = None) -> Callable:
-    """Make an `edit` that silences heads: their weights, so what they write, become 0.
-
-    Parameters
-    ----------
-    layer : int
-        The layer.
-    heads : sequence of int, optional
-        Which heads of it, by default all.
-
-    Returns
-    -------
-    callable
-        For `transformer`.
-
-    Notes
-    -----
-    Chapters 8 and 12.
-    """
-
-    def edit(number: int, weights: np.ndarray) -> np.ndarray:
-        if number != layer:
-            return weights
-        weights = weights.copy()
-        weights[..., slice(None) if heads is None else list(heads), :, :] = 0
-        return weights
-
-    return edit
-
-
-def cut_edge(layer: int, head: int, query: int, key: int, *, renormalise: bool = False) -> Callable:
-    """Make an `edit` that takes away one weight of one head.
-
-    Parameters
-    ----------
-    layer, head, query, key : int
-        The edge: in this head of this layer, `query` no longer reads `key`.
-    renormalise : bool, default False
-        Whether the row's other weights grow so that it sums to one again, as a mask would have
-        it. Cutting with and without are two different experiments.
-
-    Returns
-    -------
-    callable
-        For `transformer`. A row left with nothing to read stays zero.
-
-    Notes
-    -----
-    Chapter 12.
-    """
-
-    def edit(number: int, weights: np.ndarray) -> np.ndarray:
-        if number != layer:
-            return weights
-        weights = weights.copy()
-        row = weights[..., head, query, :]
-        row[..., key] = 0
-        if renormalise:
-            total = row.sum(axis=-1, keepdims=True)
-            row /= np.where(total == 0, 1, total)
-        return weights
-
-    return edit

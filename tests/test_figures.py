@@ -1,4 +1,4 @@
-"""attn_lib.plots: colours one can read on, and heatmaps with queries down and keys across."""
+"""attn_lib.figures: colours one can read on, and heatmaps with queries down and keys across."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attn_lib import attention, causal_mask, plots
+from attn_lib import attention, causal_mask, figures
 
-STOPS = json.loads((Path(plots.__file__).parent / "labs" / "colors.json").read_text())
+STOPS = json.loads((Path(figures.__file__).parent / "labs" / "colors.json").read_text())
 THEMES = ("light", "dark")
 MAPS = [(theme, kind) for theme in THEMES for kind in ("weights", "scores")]
 
@@ -60,7 +60,7 @@ def test_digits_can_be_read_on_every_colour(theme, kind):
 
 def test_luminance_is_that_of_wcag():
     for rgb in ((0, 0, 0), (1, 1, 1), (0.2, 0.4, 0.6), (0.03, 0.5, 0.04)):
-        assert plots.luminance(rgb) == pytest.approx(luminance(255 * np.array(rgb)), abs=1e-12)
+        assert figures.luminance(rgb) == pytest.approx(luminance(255 * np.array(rgb)), abs=1e-12)
     yellow, purple = luminance(channels(["#fde725", "#440154"]))
     assert (yellow + 0.05) / 0.05 == pytest.approx(16.63, abs=0.01)
     assert 1.05 / (purple + 0.05) == pytest.approx(15.24, abs=0.01)
@@ -87,7 +87,7 @@ def test_scores_diverge_evenly_and_alike_from_a_neutral_middle(theme):
 
 
 def test_matplotlib_uses_the_labs_light_maps():
-    for kind, cmap in (("weights", plots.weights_cmap), ("scores", plots.scores_cmap)):
+    for kind, cmap in (("weights", figures.weights_cmap), ("scores", figures.scores_cmap)):
         drawn = cmap(np.linspace(0, 1, 256))[:, :3] * 255
         np.testing.assert_allclose(drawn, whole_map("light", kind), atol=1.5)
 
@@ -105,7 +105,7 @@ def texts(ax) -> dict:
 
 
 def test_rows_are_queries_and_columns_are_keys(ax):
-    image = plots.heatmap(ax, ASYMMETRIC, rows=["q1", "q2"], cols=["k1", "k2", "k3"])
+    image = figures.heatmap(ax, ASYMMETRIC, rows=["q1", "q2"], cols=["k1", "k2", "k3"])
     np.testing.assert_array_equal(image.get_array(), ASYMMETRIC)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["q1", "q2"]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["k1", "k2", "k3"]
@@ -117,18 +117,18 @@ def test_a_window_of_a_rectangular_map_keeps_its_labels(ax):
     """290 output queries over 850 tokens: row i is token 560 + i."""
     M = np.zeros((290, 850))
     M[7, 567] = 1
-    plots.heatmap(ax, M, rows=[str(560 + i) for i in range(290)], cols=[*map(str, range(850))])
+    figures.heatmap(ax, M, rows=[str(560 + i) for i in range(290)], cols=[*map(str, range(850))])
     assert ax.get_yticklabels()[7].get_text() == ax.get_xticklabels()[567].get_text() == "567"
     assert not ax.texts
 
 
 def test_the_upper_triangle_is_drawn_and_a_forbidden_cell_is_hatched(ax):
     M = np.array([[0.1, 0.9], [0.5, 0.5]])
-    image = plots.heatmap(ax, M)
+    image = figures.heatmap(ax, M)
     assert image.get_array()[0, 1] == 0.9 and not ax.patches
     masked = np.where(causal_mask(3), 1.0, -np.inf)
     other = Figure().add_subplot()
-    image = plots.heatmap(other, masked, kind="scores")
+    image = figures.heatmap(other, masked, kind="scores")
     assert {patch.get_xy() for patch in other.patches} == {(0.5, -0.5), (1.5, -0.5), (1.5, 0.5)}
     assert all(patch.get_hatch() for patch in other.patches)
     np.testing.assert_array_equal(image.get_array().mask, ~causal_mask(3))
@@ -136,24 +136,24 @@ def test_the_upper_triangle_is_drawn_and_a_forbidden_cell_is_hatched(ax):
 
 
 def test_weights_keep_their_scale_and_scores_are_centred(ax):
-    flat = plots.heatmap(ax, np.full((4, 4), 0.25))
+    flat = figures.heatmap(ax, np.full((4, 4), 0.25))
     assert (flat.norm.vmin, flat.norm.vmax) == (0, 1)
-    np.testing.assert_allclose(flat.cmap(flat.norm(0.25)), plots.weights_cmap(0.25))
+    np.testing.assert_allclose(flat.cmap(flat.norm(0.25)), figures.weights_cmap(0.25))
     for S, limit in (([[0.0, 0.0]], 1), ([[-5.0, 3.0]], 8), ([[0.3, -np.inf]], 0.5), ([[4.0]], 4)):
-        image = plots.heatmap(Figure().add_subplot(), np.array(S), kind="scores")
+        image = figures.heatmap(Figure().add_subplot(), np.array(S), kind="scores")
         assert (image.norm.vmin, image.norm.vmax) == (-limit, limit)
-    given = plots.heatmap(Figure().add_subplot(), np.eye(2), kind="scores", limit=3)
+    given = figures.heatmap(Figure().add_subplot(), np.eye(2), kind="scores", limit=3)
     assert given.norm.vmax == 3
 
 
 def test_ink_follows_the_colour_beneath(ax):
-    plots.heatmap(ax, np.array([[0.0, 1.0]]))
+    figures.heatmap(ax, np.array([[0.0, 1.0]]))
     assert [text.get_color() for text in ax.texts] == ["black", "white"]
 
 
 @pytest.mark.parametrize(("n", "numbers", "drawn"), [(12, None, 144), (13, None, 0), (13, True, 169), (3, False, 0)])  # fmt: skip # noqa: E501
 def test_numbers_stand_in_cells_up_to_twelve(ax, n, numbers, drawn):
-    plots.heatmap(ax, np.full((n, n), 0.5), numbers=numbers)
+    figures.heatmap(ax, np.full((n, n), 0.5), numbers=numbers)
     assert len(ax.texts) == drawn
 
 
@@ -172,13 +172,13 @@ def test_numbers_stand_in_cells_up_to_twelve(ax, n, numbers, drawn):
     ],
 )
 def test_a_number_is_as_short_as_a_cell_needs(value, digits, shown):
-    assert plots.in_cell(value, digits) == shown
+    assert figures.in_cell(value, digits) == shown
 
 
 def test_words_from_anywhere_are_drawn_as_they_are():
     """A dollar sign is no formula, and half a formula is no error."""
     words = [r"$\frac{$", "$$", "$5 or $6", "a$b"]
-    fig = plots.attention_figure(layer(), tokens=words, outputs=["$", "$x$", "y"])
+    fig = figures.attention_figure(layer(), tokens=words, outputs=["$", "$x$", "y"])
     fig.draw_without_rendering()
     for ax in fig.axes[:2]:
         assert not any(
@@ -198,7 +198,7 @@ def test_words_from_anywhere_are_drawn_as_they_are():
 )
 def test_what_cannot_be_drawn_is_named(ax, arguments, said):
     with pytest.raises(ValueError, match=said):
-        plots.heatmap(ax, **{"M": ASYMMETRIC, **arguments})
+        figures.heatmap(ax, **{"M": ASYMMETRIC, **arguments})
 
 
 # A whole layer -----------------------------------------------------------------------
@@ -212,7 +212,7 @@ def layer(mask=None):
 
 def test_a_layer_reads_from_left_to_right():
     result = layer()
-    fig = plots.attention_figure(result, tokens=list("abcd"), query=2, outputs=list("xyz"))
+    fig = figures.attention_figure(result, tokens=list("abcd"), query=2, outputs=list("xyz"))
     panels = fig.axes[:3]
     for ax, M in zip(panels, (result.scores, result.weights, result.output), strict=True):
         np.testing.assert_array_equal(ax.images[0].get_array(), M)
@@ -222,28 +222,28 @@ def test_a_layer_reads_from_left_to_right():
     assert [title.split()[0] for title in titles] == ["Scores", "Weights", "Outputs"]
     assert panels[0].get_ylabel() == "query"
     assert [ax.get_xlabel() for ax in panels] == ["key", "key", ""]
-    assert panels[0].get_yticklabels()[2].get_color() == plots.ACCENT
+    assert panels[0].get_yticklabels()[2].get_color() == figures.ACCENT
     assert [label.get_text() for label in panels[2].get_xticklabels()] == list("xyz")
 
 
 def test_a_masked_layer_is_hatched_in_its_scores_alone():
-    fig = plots.attention_figure(layer(causal_mask(4)), tokens=list("abcd"))
+    fig = figures.attention_figure(layer(causal_mask(4)), tokens=list("abcd"))
     assert [len(ax.patches) for ax in fig.axes[:3]] == [6, 0, 0]
 
 
 def test_a_figure_is_drawn_alike_twice_and_leaves_matplotlib_as_it_was(tmp_path):
     before = dict(mpl.rcParams)
     for k in range(2):
-        fig = plots.attention_figure(layer(), tokens=list("abcd"), query=0)
+        fig = figures.attention_figure(layer(), tokens=list("abcd"), query=0)
         fig.savefig(tmp_path / f"{k}.png", metadata={"Software": None})
     assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes()
     assert dict(mpl.rcParams) == before
-    with plots.style():
+    with figures.style():
         assert mpl.rcParams["axes.spines.top"] is False
 
 
 def test_drawing_keeps_no_figure_alive():
     from matplotlib import pyplot
 
-    plots.attention_figure(layer(), tokens=list("abcd"))
+    figures.attention_figure(layer(), tokens=list("abcd"))
     assert pyplot.get_fignums() == []

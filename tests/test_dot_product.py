@@ -1,4 +1,4 @@
-"""attn_lib.attention against hand-worked values, plain loops, its theorems and ONNX."""
+"""attn_lib.dot_product against hand-worked values, plain loops, its theorems and ONNX."""
 
 import math
 

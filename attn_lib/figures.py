@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from attn_lib.attention import AttentionResult
+from attn_lib.dot_product import AttentionResult
 from attn_lib.heads import MultiHeadResult, merge_heads
 from attn_lib.lookup import convex_hull
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attn_lib.block import Config, cross_entropy, init_params, transformer
-from attn_lib.contributions import (
+from attn_lib.interventions import (
     edge_effects,
     edge_norms,
     edge_weights,
@@ -15,6 +14,7 @@ from attn_lib.contributions import (
     mean_ranks,
     spearman,
 )
+from attn_lib.model import Config, cross_entropy, init_params, transformer
 from attn_lib.training import every_period, load_checkpoints
 
 DATA = Path(__file__).parents[1] / "book" / "data"

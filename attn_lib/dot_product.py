@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attn_lib.arrays import check_attention, check_projections, promote
 from attn_lib.masks import apply_mask
 
 
@@ -58,7 +59,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     -----
     A row with NaN or +∞ in it has no answer and gives NaN. Chapter 2.
     """
-    (x,), dtype = _promote(x)
+    (x,), dtype = promote(x)
     largest = x.max(axis=axis, keepdims=True, initial=np.finfo(x.dtype).min)  # finite if all −∞
     positive = np.exp(x - largest)
     total = positive.sum(axis=axis, keepdims=True)
@@ -97,8 +98,8 @@ def attention_scores(
     -----
     Chapters 2 and 3; Vaswani et al. (2017), section 3.2.1.
     """
-    (Q, K), dtype = _promote(Q, K)
-    _check_shapes(Q=Q, K=K)
+    (Q, K), dtype = promote(Q, K)
+    check_attention(Q=Q, K=K)
     if scale is None:
         scale = 1 / math.sqrt(K.shape[-1])
     elif isinstance(scale, bool | np.bool_) or not math.isfinite(scale):
@@ -138,7 +139,7 @@ def attention_weights(scores: ArrayLike, *, temperature: float = 1.0) -> np.ndar
             f"temperature must be > 0 (np.inf is allowed), got {temperature!r}; "
             "as T → 0 the largest scores of a row share it equally: try a small T"
         )
-    (S,), dtype = _promote(scores)
+    (S,), dtype = promote(scores)
     # Gaps to the row's largest score are ≤ 0: divided by a tiny T they reach −∞, never +∞.
     gaps = S - S.max(axis=-1, keepdims=True, initial=np.finfo(S.dtype).min)
     gaps = gaps.astype(np.float64)
@@ -187,8 +188,8 @@ def attention(
     A forbidden value is multiplied by 0, so it must still be a number: 0 · NaN is NaN.
     Chapter 2; Vaswani et al. (2017), equation 1.
     """
-    (Q, K, V), dtype = _promote(Q, K, V)
-    _check_shapes(Q=Q, K=K, V=V)
+    (Q, K, V), dtype = promote(Q, K, V)
+    check_attention(Q=Q, K=K, V=V)
     S = attention_scores(Q, K, scale=scale, mask=mask)
     A = attention_weights(S, temperature=temperature)
     return AttentionResult(*(M.astype(dtype, copy=False) for M in (S, A, A @ V)))
@@ -231,8 +232,8 @@ def self_attention(
     -----
     Chapter 2.
     """
-    (X, W_Q, W_K, W_V), dtype = _promote(X, W_Q, W_K, W_V)
-    _check_projections("X", X, W_Q=W_Q, W_K=W_K, W_V=W_V)
+    (X, W_Q, W_K, W_V), dtype = promote(X, W_Q, W_K, W_V)
+    check_projections("X", X, W_Q=W_Q, W_K=W_K, W_V=W_V)
     Q, K, V = X @ W_Q, X @ W_K, X @ W_V
     result = attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
     return AttentionResult(*(M.astype(dtype, copy=False) for M in result))
@@ -277,49 +278,9 @@ def cross_attention(
     -----
     Chapter 7.
     """
-    (X, Y, W_Q, W_K, W_V), dtype = _promote(X, Y, W_Q, W_K, W_V)
-    _check_projections("X", X, W_Q=W_Q)
-    _check_projections("Y", Y, W_K=W_K, W_V=W_V)
+    (X, Y, W_Q, W_K, W_V), dtype = promote(X, Y, W_Q, W_K, W_V)
+    check_projections("X", X, W_Q=W_Q)
+    check_projections("Y", Y, W_K=W_K, W_V=W_V)
     Q, K, V = X @ W_Q, Y @ W_K, Y @ W_V
     result = attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
     return AttentionResult(*(M.astype(dtype, copy=False) for M in result))
-
-
-def _promote(*arrays: ArrayLike) -> tuple[list[np.ndarray], np.dtype]:
-    """Give the arrays in the precision to compute in, and the dtype to hand back."""
-    arrays = [np.asarray(a) for a in arrays]
-    for a in arrays:
-        if a.dtype.kind not in "biuf":
-            raise ValueError(f"expected arrays of real numbers, got dtype {a.dtype}")
-    dtype = np.result_type(*arrays)
-    if dtype.kind != "f":
-        dtype = np.dtype(np.float64)
-    working = np.promote_types(dtype, np.float32)
-    return [a.astype(working, copy=False) for a in arrays], dtype
-
-
-def _check_shapes(Q: np.ndarray, K: np.ndarray, V: np.ndarray | None = None) -> None:
-    """Raise ValueError unless Q (..., n, d_k), K (..., m, d_k) and V (..., m, d_v) fit."""
-    given = {"Q": Q.shape, "K": K.shape} | ({} if V is None else {"V": V.shape})
-    shapes = ", ".join(f"{name} {shape}" for name, shape in given.items())
-    for name, shape in given.items():
-        if len(shape) < 2:
-            raise ValueError(f"{name} must be (..., rows, width), one row per token: got {shapes}")
-    if Q.shape[-1] != K.shape[-1] or K.shape[-1] == 0:
-        raise ValueError(f"Q and K must have the same width d_k ≥ 1: got {shapes}")
-    if V is not None and V.shape[-2] != K.shape[-2]:
-        raise ValueError(f"K and V must have the same number of rows m: got {shapes}")
-    try:
-        np.broadcast_shapes(*(shape[:-2] for shape in given.values()))
-    except ValueError:
-        raise ValueError(f"the leading axes do not broadcast: got {shapes}") from None
-
-
-def _check_projections(name: str, X: np.ndarray, **matrices: np.ndarray) -> None:
-    """Raise ValueError unless X is (..., rows, d) and each matrix is (d, width)."""
-    for matrix, W in matrices.items():
-        if X.ndim < 2 or W.ndim != 2 or X.shape[-1] != W.shape[0]:
-            raise ValueError(
-                f"{name} @ {matrix} needs {name} (..., rows, d) and {matrix} (d, width): "
-                f"got {name} {X.shape} and {matrix} {W.shape}"
-            )

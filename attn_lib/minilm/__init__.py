@@ -1,0 +1,41 @@
+"""all-MiniLM-L6-v2, a trained model of 22 million parameters, run by this book's own blocks."""
+
+from attn_lib.minilm.export import (
+    Reading,
+    head_scene,
+    read_export,
+    read_origin,
+    read_sentence,
+    write_export,
+)
+from attn_lib.minilm.model import (
+    INSTALL,
+    PACKAGE,
+    SHA256,
+    MiniLM,
+    MiniLMResult,
+    beyond_mean,
+    load_minilm,
+    minilm,
+    value_norms,
+    value_products,
+)
+
+__all__ = [
+    "INSTALL",
+    "PACKAGE",
+    "SHA256",
+    "MiniLM",
+    "MiniLMResult",
+    "Reading",
+    "beyond_mean",
+    "head_scene",
+    "load_minilm",
+    "minilm",
+    "read_export",
+    "read_origin",
+    "read_sentence",
+    "value_norms",
+    "value_products",
+    "write_export",
+]
