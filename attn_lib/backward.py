@@ -11,28 +11,28 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import check_attention, promote
+from attn_lib.arrays import Array, takes
 from attn_lib.blocks import BlockResult, erf, feed_forward_of, gelu, layer_norm
 from attn_lib.dot_product import softmax
 from attn_lib.heads import MultiHeadResult, merge_heads, share_heads, split_heads
 from attn_lib.model import (
     Config,
     TransformerResult,
-    check_tokens,
     cross_entropy,
     layer_params,
     position_shares,
     transformer,
 )
+from attn_lib.rules import a_scale, not_negative, tokens_below, tokens_of, whole
 
 Gradients = dict[str, np.ndarray]
 
 # Attention ------------------------------------------------------------------------
 
 
-def softmax_backward(dA: ArrayLike, A: ArrayLike) -> np.ndarray:
+@takes("dA (*batch, m)", "A (*batch, m)")
+def softmax_backward(dA: Array, A: Array) -> np.ndarray:
     """Go back through a softmax along the last axis: ``dS = A ⊙ (dA − Σ_j dA_j A_j)``.
 
     Parameters
@@ -57,18 +57,25 @@ def softmax_backward(dA: ArrayLike, A: ArrayLike) -> np.ndarray:
     -----
     The Jacobian is diag(a) − a aᵀ. Chapters 3 and 10.
     """
-    (dA, A), dtype = promote(dA, A)
     average = (dA * A).sum(axis=-1, keepdims=True)
-    return (A * (dA - average)).astype(dtype, copy=False)
+    return A * (dA - average)
 
 
+@takes(
+    "dO (..., n, d_v)",
+    "Q (..., n, d_k≥1)",
+    "K (..., m, d_k)",
+    "V (..., m, d_v)",
+    "weights (..., n, m)",
+    scale=a_scale,
+)
 def attention_backward(
-    dO: ArrayLike,
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
+    dO: Array,
+    Q: Array,
+    K: Array,
+    V: Array,
     *,
-    weights: ArrayLike,
+    weights: Array,
     scale: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Go back through ``O = softmax(scale · Q Kᵀ) V``.
@@ -99,18 +106,15 @@ def attention_backward(
     -----
     Chapter 10.
     """
-    (dO, Q, K, V, A), dtype = promote(dO, Q, K, V, weights)
-    check_attention(Q=Q, K=K, V=V)
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
-    dV = A.swapaxes(-1, -2) @ dO
-    dS = scale * softmax_backward(dO @ V.swapaxes(-1, -2), A)
-    gradients = (dS @ K, Q), (dS.swapaxes(-1, -2) @ Q, K), (dV, V)
-    return tuple(_sum_to(g, M.shape).astype(dtype, copy=False) for g, M in gradients)
+    dV = weights.mT @ dO
+    dS = scale * softmax_backward(dO @ V.mT, weights)
+    dQ, dK = dS @ K, dS.mT @ Q
+    return sum_to(dQ, Q.shape), sum_to(dK, K.shape), sum_to(dV, V.shape)
 
 
-def query_jacobian(
-    weights: ArrayLike, K: ArrayLike, V: ArrayLike, *, scale: float | None = None
-) -> np.ndarray:
+@takes("weights (..., n, m)", "K (..., m, d_k≥1)", "V (..., m, d_v)", scale=a_scale)
+def query_jacobian(weights: Array, K: Array, V: Array, *, scale: float | None = None) -> np.ndarray:
     """How each output moves with its own query: ``∂o/∂q = scale · Cov_a(v, k)``.
 
     Parameters
@@ -137,25 +141,32 @@ def query_jacobian(
     -----
     Chapter 10.
     """
-    (A, K, V), dtype = promote(weights, K, V)
-    check_attention(Q=A @ K, K=K, V=V)
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
-    keys = K[..., None, :, :] - (A @ K)[..., :, None, :]  # (..., n, m, d_k): k_j − k̄ of query i
-    values = V[..., None, :, :] - (A @ V)[..., :, None, :]
-    covariance = (A[..., None] * values).swapaxes(-1, -2) @ keys
-    return (scale * covariance).astype(dtype, copy=False)
+    keys = K[..., None, :, :] - (weights @ K)[..., :, None, :]
+    values = V[..., None, :, :] - (weights @ V)[..., :, None, :]
+    return scale * ((weights[..., None] * values).mT @ keys)
 
 
+@takes(
+    "dY (*batch, n, d_out)",
+    "X (*batch, n, d)",
+    "source=X (..., m, d_y)",
+    "W_Q (d, width)",
+    "W_K (d_y, key_width)",
+    "W_V (d_y, value_width)",
+    "W_O (mixed_width, d_out)",
+    scale=a_scale,
+)
 def multi_head_backward(
-    dY: ArrayLike,
-    X: ArrayLike,
-    W_Q: ArrayLike,
-    W_K: ArrayLike,
-    W_V: ArrayLike,
-    W_O: ArrayLike,
+    dY: Array,
+    X: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array,
+    W_O: Array,
     *,
     result: MultiHeadResult,
-    source: ArrayLike | None = None,
+    source: Array | None = None,
     scale: float | None = None,
 ) -> Gradients:
     """Go back through `multi_head_attention`.
@@ -184,8 +195,7 @@ def multi_head_backward(
     -----
     Shared key heads collect what every query head of their group asks for. Chapter 10.
     """
-    (dY, X, W_Q, W_K, W_V, W_O), _ = promote(dY, X, W_Q, W_K, W_V, W_O)
-    Y = X if source is None else np.asarray(source)
+    alone = source is X
     heads, groups = result.Q.shape[-3], result.K.shape[-3]
     keys, values = (share_heads(M, heads) for M in (result.K, result.V))
     grads = linear_backward(dY, merge_heads(result.mixed), W_O, names=("mixed", "W_O", "b_O"))
@@ -193,16 +203,15 @@ def multi_head_backward(
     dQ, dK, dV = attention_backward(dO, result.Q, keys, values, weights=result.weights, scale=scale)
     dK, dV = (_sum_groups(g, groups) for g in (dK, dV))
     grads |= linear_backward(merge_heads(dQ), X, W_Q, names=("X", "W_Q", "b_Q"))
-    grads |= linear_backward(merge_heads(dK), Y, W_K, names=("by_key", "W_K", "b_K"))
-    grads |= linear_backward(merge_heads(dV), Y, W_V, names=("by_value", "W_V", "b_V"))
+    grads |= linear_backward(merge_heads(dK), source, W_K, names=("by_key", "W_K", "b_K"))
+    grads |= linear_backward(merge_heads(dV), source, W_V, names=("by_value", "W_V", "b_V"))
     read = grads.pop("by_key") + grads.pop("by_value")
-    if source is None:
-        return grads | {"X": grads["X"] + read}
-    return grads | {"source": read}
+    return grads | ({"X": grads["X"] + read} if alone else {"source": read})
 
 
+@takes("dY (*batch, n, d_out)", "X (*batch, n, d)", "W (d, d_out)")
 def linear_backward(
-    dY: ArrayLike, X: ArrayLike, W: ArrayLike, *, names: tuple[str, str, str] = ("X", "W", "b")
+    dY: Array, X: Array, W: Array, *, names: tuple[str, str, str] = ("X", "W", "b")
 ) -> Gradients:
     """Go back through ``Y = X W + b``: ``dX = dY Wᵀ``, ``dW = Xᵀ dY``, ``db`` the column sums.
 
@@ -229,18 +238,18 @@ def linear_backward(
     -----
     Chapter 10.
     """
-    (dY, X, W), _ = promote(dY, X, W)
     # One product per sequence, then a sum: on small matrices a BLAS with several threads can
     # lose far more time than the single product of all rows would save.
-    dW = _sum_to(X.swapaxes(-1, -2) @ dY, W.shape)
-    return dict(zip(names, (dY @ W.T, dW, _sum_to(dY, W.shape[1:])), strict=True))
+    dW = sum_to(X.mT @ dY, W.shape)
+    return dict(zip(names, (dY @ W.T, dW, sum_to(dY, W.shape[1:])), strict=True))
 
 
 # The parts that work on each token alone --------------------------------------------
 
 
+@takes("dY (*batch, d)", "X (*batch, d)", "gain (d)", eps=not_negative)
 def layer_norm_backward(
-    dY: ArrayLike, X: ArrayLike, gain: ArrayLike = 1.0, *, eps: float = 1e-5
+    dY: Array, X: Array, gain: Array = 1.0, *, eps: float = 1e-5
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Go back through `layer_norm`.
 
@@ -266,18 +275,17 @@ def layer_norm_backward(
     -----
     Chapter 10.
     """
-    (dY, X), _ = promote(dY, X)
     centred = X - X.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
     Z, dZ = centred / deviation, dY * gain
     along = (dZ * Z).mean(axis=-1, keepdims=True)
     dX = (dZ - dZ.mean(axis=-1, keepdims=True) - Z * along) / deviation
-    d = X.shape[-1:]
-    return dX, _sum_to(dY * Z, d), _sum_to(dY, d)
+    return dX, sum_to(dY * Z, X.shape[-1:]), sum_to(dY, X.shape[-1:])
 
 
+@takes("dY (*batch, d)", "X (*batch, d)", "gain (d)", eps=not_negative)
 def rms_norm_backward(
-    dY: ArrayLike, X: ArrayLike, gain: ArrayLike = 1.0, *, eps: float = 1e-5
+    dY: Array, X: Array, gain: Array = 1.0, *, eps: float = 1e-5
 ) -> tuple[np.ndarray, np.ndarray]:
     """Go back through `rms_norm`.
 
@@ -301,14 +309,14 @@ def rms_norm_backward(
     -----
     Chapter 10.
     """
-    (dY, X), _ = promote(dY, X)
     size = np.sqrt((X**2).mean(axis=-1, keepdims=True) + eps)
     Z, dZ = X / size, dY * gain
     dX = (dZ - Z * (dZ * Z).mean(axis=-1, keepdims=True)) / size
-    return dX, _sum_to(dY * Z, X.shape[-1:])
+    return dX, sum_to(dY * Z, X.shape[-1:])
 
 
-def gelu_backward(dY: ArrayLike, X: ArrayLike) -> np.ndarray:
+@takes("dY (*shape)", "X (*shape)")
+def gelu_backward(dY: Array, X: Array) -> np.ndarray:
     """Go back through `gelu`, whose slope is ``Φ(x) + x φ(x)``.
 
     Parameters
@@ -329,15 +337,15 @@ def gelu_backward(dY: ArrayLike, X: ArrayLike) -> np.ndarray:
     -----
     Chapter 10.
     """
-    (dY, X), dtype = promote(dY, X)
     below = (1 + erf(X * math.sqrt(0.5))) / 2
     density = np.exp(-(X**2) / 2) / math.sqrt(2 * math.pi)
-    return (dY * (below + X * density)).astype(dtype, copy=False)
+    return dY * (below + X * density)
 
 
-def feed_forward_backward(
-    dY: ArrayLike, X: ArrayLike, W_1: ArrayLike, b_1: ArrayLike, W_2: ArrayLike
-) -> Gradients:
+@takes(
+    "dY (*batch, n, d_out)", "X (*batch, n, d)", "W_1 (d, d_ff)", "b_1 (d_ff)", "W_2 (d_ff, d_out)"
+)
+def feed_forward_backward(dY: Array, X: Array, W_1: Array, b_1: Array, W_2: Array) -> Gradients:
     """Go back through `feed_forward`.
 
     Parameters
@@ -367,7 +375,8 @@ def feed_forward_backward(
     return grads | linear_backward(dhidden, X, W_1, names=("X", "W_1", "b_1"))
 
 
-def embedding_backward(dX: ArrayLike, tokens: ArrayLike, vocabulary: int) -> np.ndarray:
+@takes("dX (..., n, d)", vocabulary=whole(1), tokens=tokens_below("vocabulary"))
+def embedding_backward(dX: Array, tokens: Array, vocabulary: int) -> np.ndarray:
     """Go back through a table lookup ``X = E[tokens]``.
 
     Parameters
@@ -393,17 +402,16 @@ def embedding_backward(dX: ArrayLike, tokens: ArrayLike, vocabulary: int) -> np.
     -----
     Chapter 10.
     """
-    (dX,), dtype = promote(dX)
-    tokens = check_tokens("tokens", tokens, vocabulary)
     if dX.shape[:-1] != tokens.shape:
         raise ValueError(f"dX {dX.shape} needs one row per token: got tokens {tokens.shape}")
     dE = np.zeros((vocabulary, dX.shape[-1]), dX.dtype)
     np.add.at(dE, tokens.ravel(), dX.reshape(-1, dX.shape[-1]))
-    return dE.astype(dtype, copy=False)
+    return dE
 
 
+@takes("logits (..., n, vocabulary)", targets=tokens_of("logits"))
 def cross_entropy_backward(
-    logits: ArrayLike, targets: ArrayLike, counted: ArrayLike | None = None
+    logits: Array, targets: Array, counted: Array | None = None
 ) -> np.ndarray:
     """Go back through `cross_entropy`: probability given minus probability wanted.
 
@@ -427,21 +435,19 @@ def cross_entropy_backward(
     -----
     Chapter 10.
     """
-    (logits,), dtype = promote(logits)
-    targets = check_tokens("targets", targets, logits.shape[-1])
     share = position_shares(targets, counted, logits)[..., None]
     dlogits = share * softmax(logits)
     right = np.take_along_axis(dlogits, targets[..., None], axis=-1)
     np.put_along_axis(dlogits, targets[..., None], right - share, axis=-1)
-    return dlogits.astype(dtype, copy=False)
+    return dlogits
 
 
 # A block and the whole model ----------------------------------------------------------
 
 
 def block_backward(
-    dY: ArrayLike,
-    X: ArrayLike,
+    dY: Array,
+    X: Array,
     layer: dict[str, np.ndarray],
     *,
     result: BlockResult,
@@ -521,9 +527,9 @@ def _part_backward(dY, stream, added, part_backward, layer, which, norm, residua
 
 
 def transformer_backward(
-    dlogits: ArrayLike,
+    dlogits: Array,
     params: dict[str, np.ndarray],
-    tokens: ArrayLike,
+    tokens: Array,
     config: Config,
     *,
     result: TransformerResult,
@@ -568,17 +574,17 @@ def transformer_backward(
         grads |= {f"{number}.{name}": g for name, g in part.items()}
     grads["E"] = embedding_backward(dX, tokens, len(params["E"]))
     grads["P"] = np.zeros_like(params["P"])
-    grads["P"][: dX.shape[-2]] = _sum_to(dX, dX.shape[-2:])
+    grads["P"][: dX.shape[-2]] = sum_to(dX, dX.shape[-2:])
     return {name: grads[name] for name in params}
 
 
 def loss_and_gradients(
     params: dict[str, np.ndarray],
-    tokens: ArrayLike,
-    targets: ArrayLike,
+    tokens: Array,
+    targets: Array,
     config: Config,
     *,
-    counted: ArrayLike | None = None,
+    counted: Array | None = None,
 ) -> tuple[float, Gradients]:
     """Run the model forward, compare with the right answers, and go all the way back.
 
@@ -645,7 +651,7 @@ class GradientCheck(NamedTuple):
 
 
 def numerical_gradient(
-    f: Callable[[np.ndarray], float], x: ArrayLike, *, h: float = 1e-5
+    f: Callable[[np.ndarray], float], x: Array, *, h: float = 1e-5
 ) -> np.ndarray:
     """Differentiate by central differences: ``(f(x + h) − f(x − h)) / 2h``, entry by entry.
 
@@ -688,8 +694,8 @@ def numerical_gradient(
 
 def check_gradient(
     f: Callable[[np.ndarray], float],
-    x: ArrayLike,
-    gradient: ArrayLike,
+    x: Array,
+    gradient: Array,
     *,
     h: float = 1e-5,
     tolerance: float = 1e-7,
@@ -736,7 +742,7 @@ def check_gradient(
     return GradientCheck(bool(found[0] <= tolerance), *found)
 
 
-def _sum_to(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def sum_to(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Undo broadcasting: an input used many times collects the gradients of all its uses."""
     gradient = gradient.sum(axis=tuple(range(gradient.ndim - len(shape))))
     stretched = tuple(i for i, size in enumerate(shape) if size == 1 and gradient.shape[i] > 1)

@@ -12,17 +12,16 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import promote
-from attn_lib.heads import MultiHeadResult, multi_head_attention
+from attn_lib.arrays import Array, takes
+from attn_lib.heads import MultiHeadResult, multi_head_layer
+from attn_lib.rules import not_negative, one_of, whole
 
 # The parts that work on each token alone ---------------------------------------
 
 
-def layer_norm(
-    X: ArrayLike, gain: ArrayLike = 1.0, bias: ArrayLike = 0.0, *, eps: float = 1e-5
-) -> np.ndarray:
+@takes("X (..., d)", "gain (d)", "bias (d)", like="X", eps=not_negative)
+def layer_norm(X: Array, gain: Array = 1.0, bias: Array = 0.0, *, eps: float = 1e-5) -> np.ndarray:
     """Give each token mean 0 and variance 1 over its own features, then stretch and shift them.
 
     Parameters
@@ -47,13 +46,13 @@ def layer_norm(
     -----
     Chapter 9; Ba, Kiros and Hinton (2016).
     """
-    (X,), dtype = promote(X)
     centred = X - X.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
-    return (centred / np.sqrt(variance + eps) * gain + bias).astype(dtype, copy=False)
+    return centred / np.sqrt(variance + eps) * gain + bias
 
 
-def rms_norm(X: ArrayLike, gain: ArrayLike = 1.0, *, eps: float = 1e-5) -> np.ndarray:
+@takes("X (..., d)", "gain (d)", like="X", eps=not_negative)
+def rms_norm(X: Array, gain: Array = 1.0, *, eps: float = 1e-5) -> np.ndarray:
     """Divide each token by its root mean square: a layer norm that leaves the mean alone.
 
     Parameters
@@ -78,9 +77,8 @@ def rms_norm(X: ArrayLike, gain: ArrayLike = 1.0, *, eps: float = 1e-5) -> np.nd
     -----
     Chapter 9; Zhang and Sennrich (2019).
     """
-    (X,), dtype = promote(X)
     mean_square = (X**2).mean(axis=-1, keepdims=True)
-    return (X / np.sqrt(mean_square + eps) * gain).astype(dtype, copy=False)
+    return X / np.sqrt(mean_square + eps) * gain
 
 
 _STEP, _LAST = 1 / 64, 6.0  # erf(6) is 1 in float64
@@ -106,7 +104,8 @@ _ERF = _erf_series()
 _ERF_SHORT = _ERF[:4].astype(np.float32)  # the next term is below 2e-9
 
 
-def erf(x: ArrayLike) -> np.ndarray:
+@takes("x (...)")
+def erf(x: Array) -> np.ndarray:
     """Evaluate the error function, 2/√π ∫₀ˣ e^(−t²) dt, for a whole array.
 
     Parameters
@@ -129,7 +128,6 @@ def erf(x: ArrayLike) -> np.ndarray:
     numpy has no erf. Here `math.erf` is tabulated in steps of 1/64, and from the nearest entry,
     at most 1/128 away, a Taylor series of order 6 goes on; for float32 order 3 will do.
     """
-    (x,), dtype = promote(x)
     series = _ERF_SHORT if x.dtype == np.float32 else _ERF
     size = np.fmin(np.abs(x), _LAST)
     node = np.rint(size / _STEP).astype(np.intp)
@@ -137,11 +135,11 @@ def erf(x: ArrayLike) -> np.ndarray:
     value = series[-1][node]
     for row in series[-2::-1]:
         value = value * away + row[node]
-    value = np.where(np.isnan(x), np.nan, np.copysign(value, x))
-    return value.astype(dtype, copy=False)
+    return np.where(np.isnan(x), np.nan, np.copysign(value, x))
 
 
-def gelu(x: ArrayLike) -> np.ndarray:
+@takes("x (...)")
+def gelu(x: Array) -> np.ndarray:
     """Let a number through in the share of a normal population below it: ``x Φ(x)``.
 
     Parameters
@@ -164,13 +162,11 @@ def gelu(x: ArrayLike) -> np.ndarray:
     -----
     Chapter 9; Hendrycks and Gimpel (2016).
     """
-    (x,), dtype = promote(x)
-    return (x * (1 + erf(x * math.sqrt(0.5))) / 2).astype(dtype, copy=False)
+    return x * (1 + erf(x * math.sqrt(0.5))) / 2
 
 
-def feed_forward(
-    X: ArrayLike, W_1: ArrayLike, b_1: ArrayLike, W_2: ArrayLike, b_2: ArrayLike
-) -> np.ndarray:
+@takes("X (..., d)", "W_1 (d, d_ff)", "b_1 (d_ff)", "W_2 (d_ff, d_out)", "b_2 (d_out)")
+def feed_forward(X: Array, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> np.ndarray:
     """Work on each token alone: ``gelu(X W_1 + b_1) W_2 + b_2``.
 
     Parameters
@@ -195,16 +191,13 @@ def feed_forward(
     -----
     Chapter 9; Vaswani et al. (2017), section 3.3, with GELU for the ReLU.
     """
-    (X, W_1, b_1, W_2, b_2), dtype = promote(X, W_1, b_1, W_2, b_2)
-    if W_1.ndim != 2 or W_2.ndim != 2 or (X.shape[-1], W_1.shape[1]) != (*W_1.shape[:1], len(W_2)):
-        raise ValueError(
-            f"X (..., d), W_1 (d, d_ff) and W_2 (d_ff, d) do not fit: "
-            f"got X {X.shape}, W_1 {W_1.shape} and W_2 {W_2.shape}"
-        )
-    return (gelu(X @ W_1 + b_1) @ W_2 + b_2).astype(dtype, copy=False)
+    return gelu(X @ W_1 + b_1) @ W_2 + b_2
 
 
 # One block --------------------------------------------------------------------
+
+
+Part = Callable[[np.ndarray], np.ndarray]
 
 
 class BlockResult(NamedTuple):
@@ -225,14 +218,61 @@ class BlockResult(NamedTuple):
     output: np.ndarray
 
 
+def pre_norm_block(X: Array, attend: Part, think: Part, norm_1: Part, norm_2: Part) -> np.ndarray:
+    """Add to the stream what two parts make of a normalised copy of it.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        The residual stream: one token per row.
+    attend, think : callable
+        The two parts: attention, in which tokens read each other, and feed-forward, in which
+        each is alone.
+    norm_1, norm_2 : callable
+        The layer norm before each.
+
+    Returns
+    -------
+    ndarray, shape (..., n, d)
+
+    Notes
+    -----
+    Chapter 9; Xiong et al. (2020). `block` does the same with the parameters of a layer, and
+    keeps what happened inside.
+    """
+    X = X + attend(norm_1(X))
+    return X + think(norm_2(X))
+
+
+def post_norm_block(X: Array, attend: Part, think: Part, norm_1: Part, norm_2: Part) -> np.ndarray:
+    """Normalise the stream itself, after each part has added to it.
+
+    Parameters
+    ----------
+    X, attend, think, norm_1, norm_2
+        See `pre_norm_block`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, d)
+
+    Notes
+    -----
+    Chapter 9; Vaswani et al. (2017), the order of the first Transformer.
+    """
+    X = norm_1(X + attend(X))
+    return norm_2(X + think(X))
+
+
+@takes("X (..., n, d)", cast=False, heads=whole(1), norm=one_of("pre", "post", "none"))
 def block(
-    X: ArrayLike,
+    X: Array,
     layer: dict[str, np.ndarray],
     *,
     heads: int,
     norm: str = "pre",
     residual: bool = True,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     eps: float = 1e-5,
     past: tuple[np.ndarray, np.ndarray] | None = None,
     edit: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -255,7 +295,7 @@ def block(
     residual : bool, default True
         False leaves out the ``X +``: a part then replaces what it has read.
     mask, past, edit
-        See `multi_head_attention`.
+        See `multi_head_layer`.
     eps : float, default 1e-5
         See `layer_norm`.
 
@@ -285,10 +325,10 @@ def block(
 
 
 def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
-    """Run `multi_head_attention` with the matrices, and biases if any, of one layer."""
+    """Run `multi_head_layer` with the matrices, and biases if any, of one layer."""
     matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
     biases = {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
-    return multi_head_attention(X, *matrices, **biases, **options)
+    return multi_head_layer(X, *matrices, **biases, **options)
 
 
 def feed_forward_of(layer: dict[str, np.ndarray], X: np.ndarray) -> np.ndarray:
@@ -300,8 +340,6 @@ def norm_of(
     layer: dict[str, np.ndarray], which: int, norm: str, eps: float
 ) -> tuple[Callable, Callable]:
     """Give what is done before a part reads the stream, and after it has been added."""
-    if norm not in ("pre", "post", "none"):
-        raise ValueError(f'norm must be "pre", "post" or "none", got {norm!r}')
     if norm == "none":
         return _unchanged, _unchanged
     gain, bias = layer[f"gain_{which}"], layer[f"bias_{which}"]
@@ -309,5 +347,5 @@ def norm_of(
     return (normalise, _unchanged) if norm == "pre" else (_unchanged, normalise)
 
 
-def _unchanged(X: ArrayLike) -> np.ndarray:
+def _unchanged(X: Array) -> np.ndarray:
     return np.asarray(X)

@@ -8,8 +8,10 @@ import tracemalloc
 from collections.abc import Callable
 from typing import NamedTuple
 
-from attn_lib.arrays import whole
-from attn_lib.efficient import CHUNK, TILE, key_range, slices, window_tile
+from attn_lib.arrays import takes
+from attn_lib.efficient import CHUNK, TILE, key_range, slices, two_sizes, window_tile
+from attn_lib.heads import groups_of
+from attn_lib.rules import one_of, optional, whole
 
 KINDS = ("plain", "tiled", "windowed", "linear")
 
@@ -32,6 +34,16 @@ class Cost(NamedTuple):
     memory: int
 
 
+@takes(
+    n=whole(0),
+    m=whole(0, default="n"),
+    d_k=whole(1),
+    d_v=whole(0, default="d_k"),
+    kind=one_of(*KINDS),
+    window=optional(whole(1)),
+    tile=optional(two_sizes),
+    chunk=whole(1),
+)
 def attention_cost(
     n: int,
     m: int | None = None,
@@ -76,21 +88,26 @@ def attention_cost(
     -----
     Chapter 11.
     """
-    n, m = whole("n", n, least=0), whole("m", n if m is None else m, least=0)
-    d_k, d_v = whole("d_k", d_k, least=1), whole("d_v", d_k if d_v is None else d_v, least=0)
     if kind == "plain":
         return Cost(n * m * (d_k + d_v), n * m, n * m)
     if kind == "tiled":
         reach = max(1, n) if causal else None
         return _tiled_cost(n, m, d_k, d_v, reach, tile or TILE)
     if kind == "windowed":
-        window = whole("window", window, least=1)
+        if window is None:
+            raise ValueError("windowed attention needs a window, a whole number ≥ 1: got None")
         return _tiled_cost(n, m, d_k, d_v, window, tile or window_tile(window))
-    if kind == "linear":
-        return _linear_cost(n, m, d_k, d_v, causal, whole("chunk", chunk, least=1))
-    raise ValueError(f"kind must be one of {', '.join(KINDS)}: got {kind!r}")
+    return _linear_cost(n, m, d_k, d_v, causal, chunk)
 
 
+@takes(
+    n=whole(0),
+    m=whole(0, default="n"),
+    d_k=whole(1),
+    d_v=whole(0, default="d_k"),
+    kind=one_of("plain", "tiled"),
+    rows=whole(1),
+)
 def data_moved(
     n: int,
     m: int | None = None,
@@ -128,15 +145,12 @@ def data_moved(
     A matrix product is taken to read each factor once, which flatters plain attention, and a
     tile with its state to fit the fast memory. Chapter 11; Dao et al. (2022), section 3.2.
     """
-    n, m = whole("n", n, least=0), whole("m", n if m is None else m, least=0)
-    d_k, d_v = whole("d_k", d_k, least=1), whole("d_v", d_k if d_v is None else d_v, least=0)
     if kind == "plain":
         return 4 * n * m + (n + m) * (d_k + d_v)
-    if kind == "tiled":
-        return (n - (-n // whole("rows", rows, least=1)) * m) * (d_k + d_v)
-    raise ValueError(f'kind must be "plain" or "tiled": got {kind!r}')
+    return (n - (-n // rows) * m) * (d_k + d_v)
 
 
+@takes(n=whole(0), d=whole(1), past=whole(0), d_ff=optional(whole(0)))
 def layer_cost(n: int, d: int, *, past: int = 0, d_ff: int | None = None) -> dict[str, int]:
     """Count the multiply-adds of one layer for n new tokens.
 
@@ -158,6 +172,11 @@ def layer_cost(n: int, d: int, *, past: int = 0, d_ff: int | None = None) -> dic
         2nd·d_ff, and ``total``. Scores and mixing together pass the projections at n = 2d, and
         projections and feed-forward part together at n = 6d.
 
+    Raises
+    ------
+    ValueError
+        If a size is not a whole number, or negative.
+
     Notes
     -----
     Chapter 11.
@@ -172,6 +191,7 @@ def layer_cost(n: int, d: int, *, past: int = 0, d_ff: int | None = None) -> dic
     return counts | {"total": sum(counts.values())}
 
 
+@takes(n=whole(0), d=whole(1), d_ff=optional(whole(0)))
 def generation_cost(n: int, d: int, *, cached: bool = True, d_ff: int | None = None) -> int:
     """Count the multiply-adds of one layer while n tokens are written one by one.
 
@@ -195,6 +215,7 @@ def generation_cost(n: int, d: int, *, cached: bool = True, d_ff: int | None = N
     return sum(layer_cost(new, d, past=past, d_ff=d_ff)["total"] for new, past in steps)
 
 
+@takes(n=whole(0), d=whole(1), layers=whole(0), heads=whole(1), kv_heads=groups_of("heads"))
 def cache_size(
     n: int, d: int, *, layers: int = 1, heads: int = 1, kv_heads: int | None = None
 ) -> int:
@@ -217,7 +238,6 @@ def cache_size(
     -----
     Chapter 11.
     """
-    kv_heads = heads if kv_heads is None else kv_heads
     return 2 * layers * n * d * kv_heads // heads
 
 

@@ -8,10 +8,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import check_attention, check_projections, promote
+from attn_lib.arrays import Array, takes
 from attn_lib.masks import apply_mask
+from attn_lib.rules import a_scale, a_temperature, mask_for
 
 
 class AttentionResult(NamedTuple):
@@ -32,7 +32,8 @@ class AttentionResult(NamedTuple):
     output: np.ndarray
 
 
-def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
+@takes("x (...)")
+def softmax(x: Array, axis: int = -1) -> np.ndarray:
     """Turn each row of scores into positive weights that sum to one.
 
     ``softmax(x)_j = exp(x_j) / Σ_l exp(x_l)``. Adding a constant to a row changes nothing,
@@ -59,15 +60,15 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     -----
     A row with NaN or +∞ in it has no answer and gives NaN. Chapter 2.
     """
-    (x,), dtype = promote(x)
-    largest = x.max(axis=axis, keepdims=True, initial=np.finfo(x.dtype).min)  # finite if all −∞
-    positive = np.exp(x - largest)
+    largest = x.max(axis=axis, keepdims=True, initial=np.finfo(x.dtype).min)
+    positive = np.exp(x - largest)  # the largest is finite even if all are −∞
     total = positive.sum(axis=axis, keepdims=True)
-    return (positive / np.where(total == 0, 1, total)).astype(dtype, copy=False)
+    return positive / np.where(total == 0, 1, total)
 
 
+@takes("Q (..., n, d_k≥1)", "K (..., m, d_k)", scale=a_scale, mask=mask_for("Q", "K"))
 def attention_scores(
-    Q: ArrayLike, K: ArrayLike, *, scale: float | None = None, mask: ArrayLike | None = None
+    Q: Array, K: Array, *, scale: float | None = None, mask: Array | None = None
 ) -> np.ndarray:
     """Compare every query with every key: ``S = scale · Q Kᵀ``.
 
@@ -98,17 +99,13 @@ def attention_scores(
     -----
     Chapters 2 and 3; Vaswani et al. (2017), section 3.2.1.
     """
-    (Q, K), dtype = promote(Q, K)
-    check_attention(Q=Q, K=K)
     if scale is None:
         scale = 1 / math.sqrt(K.shape[-1])
-    elif isinstance(scale, bool | np.bool_) or not math.isfinite(scale):
-        raise ValueError(f"scale must be a finite number (1.0 for none), got {scale!r}")
-    S = Q @ K.swapaxes(-1, -2) * scale
-    return apply_mask(S, mask).astype(dtype, copy=False)
+    return apply_mask(Q @ K.mT * scale, mask)
 
 
-def attention_weights(scores: ArrayLike, *, temperature: float = 1.0) -> np.ndarray:
+@takes("scores (...)", temperature=a_temperature)
+def attention_weights(scores: Array, *, temperature: float = 1.0) -> np.ndarray:
     """Share each query out among the keys: ``A = softmax(S / T)`` along each row.
 
     Parameters
@@ -134,26 +131,19 @@ def attention_weights(scores: ArrayLike, *, temperature: float = 1.0) -> np.ndar
     The temperature of a head is not that of sampling, which divides output logits. Chapters
     1 and 3.
     """
-    if not temperature > 0:
-        raise ValueError(
-            f"temperature must be > 0 (np.inf is allowed), got {temperature!r}; "
-            "as T → 0 the largest scores of a row share it equally: try a small T"
-        )
-    (S,), dtype = promote(scores)
-    # Gaps to the row's largest score are ≤ 0: divided by a tiny T they reach −∞, never +∞.
-    gaps = S - S.max(axis=-1, keepdims=True, initial=np.finfo(S.dtype).min)
-    gaps = gaps.astype(np.float64)
-    with np.errstate(over="ignore"):
-        np.divide(gaps, temperature, out=gaps, where=~np.isneginf(gaps))  # −∞ stays, even at T = ∞
-    return softmax(gaps).astype(dtype, copy=False)
+    gaps = scores - scores.max(axis=-1, keepdims=True, initial=np.finfo(scores.dtype).min)
+    with np.errstate(over="ignore", invalid="ignore"):  # a tiny T makes −∞ of a gap, never +∞
+        shares = softmax(np.where(np.isneginf(gaps), gaps, gaps.astype(float) / temperature))
+    return shares
 
 
+@takes("Q (..., n, d_k≥1)", "K (..., m, d_k)", "V (..., m, d_v)")
 def attention(
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
+    Q: Array,
+    K: Array,
+    V: Array,
     *,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     scale: float | None = None,
     temperature: float = 1.0,
 ) -> AttentionResult:
@@ -188,20 +178,19 @@ def attention(
     A forbidden value is multiplied by 0, so it must still be a number: 0 · NaN is NaN.
     Chapter 2; Vaswani et al. (2017), equation 1.
     """
-    (Q, K, V), dtype = promote(Q, K, V)
-    check_attention(Q=Q, K=K, V=V)
     S = attention_scores(Q, K, scale=scale, mask=mask)
     A = attention_weights(S, temperature=temperature)
-    return AttentionResult(*(M.astype(dtype, copy=False) for M in (S, A, A @ V)))
+    return AttentionResult(S, A, A @ V)
 
 
+@takes("X (..., n, d)", "W_Q (d, d_k)", "W_K (d, d_k)", "W_V (d, d_v)")
 def self_attention(
-    X: ArrayLike,
-    W_Q: ArrayLike,
-    W_K: ArrayLike,
-    W_V: ArrayLike,
+    X: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array,
     *,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     scale: float | None = None,
     temperature: float = 1.0,
 ) -> AttentionResult:
@@ -232,21 +221,18 @@ def self_attention(
     -----
     Chapter 2.
     """
-    (X, W_Q, W_K, W_V), dtype = promote(X, W_Q, W_K, W_V)
-    check_projections("X", X, W_Q=W_Q, W_K=W_K, W_V=W_V)
-    Q, K, V = X @ W_Q, X @ W_K, X @ W_V
-    result = attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
-    return AttentionResult(*(M.astype(dtype, copy=False) for M in result))
+    return cross_attention(X, X, W_Q, W_K, W_V, mask=mask, scale=scale, temperature=temperature)
 
 
+@takes("X (..., n, d)", "Y (..., m, d_y)", "W_Q (d, d_k)", "W_K (d_y, d_k)", "W_V (d_y, d_v)")
 def cross_attention(
-    X: ArrayLike,
-    Y: ArrayLike,
-    W_Q: ArrayLike,
-    W_K: ArrayLike,
-    W_V: ArrayLike,
+    X: Array,
+    Y: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array,
     *,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     scale: float | None = None,
     temperature: float = 1.0,
 ) -> AttentionResult:
@@ -278,9 +264,5 @@ def cross_attention(
     -----
     Chapter 7.
     """
-    (X, Y, W_Q, W_K, W_V), dtype = promote(X, Y, W_Q, W_K, W_V)
-    check_projections("X", X, W_Q=W_Q)
-    check_projections("Y", Y, W_K=W_K, W_V=W_V)
     Q, K, V = X @ W_Q, Y @ W_K, Y @ W_V
-    result = attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
-    return AttentionResult(*(M.astype(dtype, copy=False) for M in result))
+    return attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)

@@ -8,20 +8,43 @@ float16 is computed in float32, here as in `attn_lib.dot_product`.
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import as_mask, check_attention, promote, whole
+from attn_lib.arrays import Array, takes
 from attn_lib.dot_product import AttentionResult, attention, attention_scores
 from attn_lib.masks import apply_mask, causal_mask, combine_masks, window_mask
+from attn_lib.rules import a_scale, as_whole, mask_for, optional, whole
 
 TILE = (256, 1024)  # queries × keys: 1 MiB of float32 scores, about what a core's cache holds
 CHUNK = 128
 
 Features = Callable[[np.ndarray], np.ndarray]
+
+
+def positive_features(name: str, value: Any, given: Mapping[str, Any]) -> Features:
+    """Hold φ to its word, that no feature is negative, or weights could be; a rule itself."""
+
+    def held(x: np.ndarray) -> np.ndarray:
+        F = value(x)
+        if (F < 0).any():
+            raise ValueError(f"{name} must not be negative, or weights could be: got {F.min()}")
+        return F
+
+    return held
+
+
+def two_sizes(name: str, value: Any, given: Mapping[str, Any]) -> tuple[int, int]:
+    """Ask for (queries, keys) of a tile; a rule itself."""
+    try:
+        rows, columns = value
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be (queries, keys), two whole numbers: got {value!r}"
+        ) from None
+    return as_whole(f"{name}[0]", rows, 1), as_whole(f"{name}[1]", columns, 1)
 
 
 class SoftmaxState(NamedTuple):
@@ -40,6 +63,7 @@ class SoftmaxState(NamedTuple):
     maximum: np.ndarray
     normaliser: np.ndarray
     accumulator: np.ndarray
+    keeps_precision = True
 
     @property
     def output(self) -> np.ndarray:
@@ -47,12 +71,13 @@ class SoftmaxState(NamedTuple):
         return _divide(self.accumulator, self.normaliser)
 
 
-def softmax_state(S: ArrayLike, V: ArrayLike) -> SoftmaxState:
+@takes("S (*queries, m)", "V (..., m, d_v)")
+def softmax_state(S: Array, V: Array) -> SoftmaxState:
     """Read one tile of scores and values.
 
     Parameters
     ----------
-    S : array_like, shape (..., n, m)
+    S : array_like, shape (..., m) or (..., n, m)
         Scores, −∞ where a query may not look.
     V : array_like, shape (..., m, d_v)
         The values of these m keys.
@@ -67,10 +92,9 @@ def softmax_state(S: ArrayLike, V: ArrayLike) -> SoftmaxState:
     A row may hold nothing but −∞. Its maximum is −∞ too, and −∞ − (−∞) would be NaN: such a
     row is measured from 0 instead, so that every exponential in it is 0. Chapter 11.
     """
-    (S, V), _ = promote(S, V)
     maximum = S.max(axis=-1, initial=-np.inf)
-    P = S - _finite(maximum)[..., None]
-    np.exp(P, out=P)  # in place: with a third tile the memory would be half as large again
+    P = S - finite_or_zero(maximum)[..., None]
+    np.exp(P, out=P)  # in place: a third tile would cost half as much again
     return SoftmaxState(maximum, P.sum(axis=-1), P @ V)
 
 
@@ -94,7 +118,7 @@ def merge_states(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
     Chapter 11; Milakov and Gimelshein (2018), section 3.1.
     """
     maximum = np.maximum(a.maximum, b.maximum)
-    shift = _finite(maximum)
+    shift = finite_or_zero(maximum)
     factor_a, factor_b = np.exp(a.maximum - shift), np.exp(b.maximum - shift)
     return SoftmaxState(
         maximum,
@@ -103,7 +127,7 @@ def merge_states(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
     )
 
 
-def online_softmax(tiles: Iterable[tuple[ArrayLike, ArrayLike]]) -> Iterator[SoftmaxState]:
+def online_softmax(tiles: Iterable[tuple[Array, Array]]) -> Iterator[SoftmaxState]:
     """Read the keys tile by tile, each once, and say after each what is known.
 
     Parameters
@@ -126,6 +150,45 @@ def online_softmax(tiles: Iterable[tuple[ArrayLike, ArrayLike]]) -> Iterator[Sof
         yield state
 
 
+@takes("Q (..., n, d_k≥1)", "K (..., m, d_k)", "V (..., m, d_v)", tile=two_sizes)
+def attention_in_tiles(Q: Array, K: Array, V: Array, *, tile: tuple[int, int] = TILE) -> np.ndarray:
+    """Compute attention exactly with one tile of scores at a time: all that is needed of it.
+
+    Parameters
+    ----------
+    Q : array_like, shape (..., n, d_k)
+    K : array_like, shape (..., m, d_k)
+    V : array_like, shape (..., m, d_v)
+    tile : (int, int), default (256, 1024)
+        How many queries and how many keys a tile holds.
+
+    Returns
+    -------
+    ndarray, shape (..., n, d_v)
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit or `tile` is not two whole numbers ≥ 1.
+
+    Notes
+    -----
+    `tiled_attention` does the same with masks, and leaves out the tiles that they hide. Chapter
+    11; Dao et al. (2022), algorithm 1.
+    """
+    rows, columns = tile
+    outputs = []
+    for i in range(0, max(1, Q.shape[-2]), rows):
+        q = Q[..., i : i + rows, :]
+        state = softmax_state(attention_scores(q, K[..., :0, :]), V[..., :0, :])
+        for j in range(0, K.shape[-2], columns):
+            k, v = K[..., j : j + columns, :], V[..., j : j + columns, :]
+            read = softmax_state(attention_scores(q, k), v)
+            state = merge_states(state, read)
+        outputs.append(state.output)
+    return np.concatenate(outputs, axis=-2)
+
+
 class Tile(NamedTuple):
     """One step of tiled attention: which queries met which keys, and what is known after it.
 
@@ -142,12 +205,21 @@ class Tile(NamedTuple):
     state: SoftmaxState
 
 
+@takes(
+    "Q (..., n, d_k≥1)",
+    "K (..., m, d_k)",
+    "V (..., m, d_v)",
+    mask=mask_for("Q", "K"),
+    offset=whole(),
+    scale=a_scale,
+    tile=two_sizes,
+)
 def attention_tiles(
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
+    Q: Array,
+    K: Array,
+    V: Array,
     *,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     causal: bool = False,
     offset: int = 0,
     scale: float | None = None,
@@ -175,19 +247,27 @@ def attention_tiles(
     -----
     Chapter 11.
     """
-    (Q, K, V), _ = promote(Q, K, V)
     window = _unlimited(Q, offset) if causal else None
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
     for queries in slices(0, plan.n, plan.tile[0]):
         yield from _row_of_tiles(plan, queries)
 
 
+@takes(
+    "Q (..., n, d_k≥1)",
+    "K (..., m, d_k)",
+    "V (..., m, d_v)",
+    mask=mask_for("Q", "K"),
+    offset=whole(),
+    scale=a_scale,
+    tile=two_sizes,
+)
 def tiled_attention(
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
+    Q: Array,
+    K: Array,
+    V: Array,
     *,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     causal: bool = False,
     offset: int = 0,
     scale: float | None = None,
@@ -236,13 +316,23 @@ def tiled_attention(
     return _attend(Q, K, V, mask, window, offset, scale, tile)
 
 
+@takes(
+    "Q (..., n, d_k≥1)",
+    "K (..., m, d_k)",
+    "V (..., m, d_v)",
+    window=whole(1),
+    mask=mask_for("Q", "K"),
+    offset=whole(),
+    scale=a_scale,
+    tile=optional(two_sizes),
+)
 def windowed_attention(
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
+    Q: Array,
+    K: Array,
+    V: Array,
     *,
     window: int,
-    mask: ArrayLike | None = None,
+    mask: Array | None = None,
     offset: int = 0,
     scale: float | None = None,
     tile: tuple[int, int] | None = None,
@@ -277,8 +367,8 @@ def windowed_attention(
     -----
     Chapter 11; Beltagy, Peters and Cohan (2020).
     """
-    window = whole("window", window, least=1)
-    return _attend(Q, K, V, mask, window, offset, scale, tile or window_tile(window))
+    tile = window_tile(window) if tile is None else tile
+    return _attend(Q, K, V, mask, window, offset, scale, tile)
 
 
 def window_tile(window: int) -> tuple[int, int]:
@@ -302,31 +392,52 @@ class LinearState(NamedTuple):
 
     memory: np.ndarray
     normaliser: np.ndarray
+    keeps_precision = True
 
     def read(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Give numerator (..., n, d_v) and denominator (..., n) for features (..., n, d_f)."""
         return F @ self.memory, (F @ self.normaliser[..., None])[..., 0]
+
+    def average(self, F: np.ndarray) -> np.ndarray:
+        """Give the output (..., n, d_v) for features (..., n, d_f); zero where nothing weighs."""
+        return _divide(*self.read(F))
 
     def write(self, F: np.ndarray, V: np.ndarray) -> "LinearState":
         """Give the state with m more keys, of features (..., m, d_f) and values (..., m, d_v)."""
         return LinearState(self.memory + F.mT @ V, self.normaliser + F.sum(axis=-2))
 
 
-def elu_plus_one(x: np.ndarray) -> np.ndarray:
+@takes("x (...)")
+def elu_plus_one(x: Array) -> np.ndarray:
     """Make every coordinate positive: x + 1 above zero, exp(x) below.
+
+    Parameters
+    ----------
+    x : array_like, shape (...)
+        Real numbers.
+
+    Returns
+    -------
+    ndarray, same shape as `x`
 
     Notes
     -----
     Chapter 11; Katharopoulos et al. (2020), equation 7.
     """
-    x = np.asarray(x)
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
 
+@takes(
+    "Q (..., n, d_k)",
+    "K (..., m, d_k)",
+    "V (..., m, d_v)",
+    chunk=whole(1),
+    features=positive_features,
+)
 def linear_attention(
-    Q: ArrayLike,
-    K: ArrayLike,
-    V: ArrayLike,
+    Q: Array,
+    K: Array,
+    V: Array,
     *,
     causal: bool = False,
     features: Features = elu_plus_one,
@@ -366,31 +477,29 @@ def linear_attention(
     -----
     Chapter 11; Katharopoulos et al. (2020).
     """
-    (Q, K, V), dtype = promote(Q, K, V)
-    check_attention(Q=Q, K=K, V=V)
-    chunk = whole("chunk", chunk, least=1)
     n, m = Q.shape[-2], K.shape[-2]
     if causal and n != m:
         raise ValueError(f"causal linear attention needs n = m: got Q {Q.shape} and K {K.shape}")
-    O = np.empty((*_batch(Q, K, V), n, V.shape[-1]), dtype)
-    state = _empty_state(K, V, features)
+    O = np.empty((*_batch(Q, K, V), n, V.shape[-1]), Q.dtype)
+    state = empty_state(K, V, features)
     if causal:
         for rows in slices(0, n, chunk):
-            q, k, v = _features(features, Q[..., rows, :]), K[..., rows, :], V[..., rows, :]
-            O[..., rows, :], state = _linear_chunk(state, q, _features(features, k), v)
+            q, k, v = features(Q[..., rows, :]), K[..., rows, :], V[..., rows, :]
+            O[..., rows, :], state = _linear_chunk(state, q, features(k), v)
         return O
     for rows in slices(0, m, chunk):
-        state = state.write(_features(features, K[..., rows, :]), V[..., rows, :])
+        state = state.write(features(K[..., rows, :]), V[..., rows, :])
     for rows in slices(0, n, chunk):
-        O[..., rows, :] = _divide(*state.read(_features(features, Q[..., rows, :])))
+        O[..., rows, :] = state.average(features(Q[..., rows, :]))
     return O
 
 
+@takes("q (..., d_k)", "k (..., d_k)", "v (..., d_v)", features=positive_features)
 def linear_attention_step(
     state: LinearState | None,
-    q: ArrayLike,
-    k: ArrayLike,
-    v: ArrayLike,
+    q: Array,
+    k: Array,
+    v: Array,
     *,
     features: Features = elu_plus_one,
 ) -> tuple[np.ndarray, LinearState]:
@@ -421,11 +530,11 @@ def linear_attention_step(
     -----
     Chapter 11; Katharopoulos et al. (2020), equations 18 to 20.
     """
-    (q, k, v), dtype = promote(*(np.asarray(a)[..., None, :] for a in (q, k, v)))
-    check_attention(Q=q, K=k, V=v)
-    state = (state or _empty_state(k, v, features)).write(_features(features, k), v)
-    output = _divide(*state.read(_features(features, q)))
-    return output[..., 0, :].astype(dtype, copy=False), state
+    q, k, v = q[..., None, :], k[..., None, :], v[..., None, :]
+    if state is None:
+        state = empty_state(k, v, features)
+    state = state.write(features(k), v)
+    return state.average(features(q))[..., 0, :], state
 
 
 # --- the key-value cache --------------------------------------------------------------------------
@@ -469,7 +578,7 @@ class KVCache:
         """Bytes of the keys and values so far; the room kept may be up to twice as large."""
         return self.keys.nbytes + self.values.nbytes if self._length else 0
 
-    def append(self, K: ArrayLike, V: ArrayLike) -> None:
+    def append(self, K: Array, V: Array) -> None:
         """Add the keys and values of new tokens behind those already there.
 
         Parameters
@@ -494,7 +603,7 @@ class KVCache:
         K_room[..., start:stop, :], V_room[..., start:stop, :] = K, V
         self._K, self._V, self._length = K_room, V_room, stop
 
-    def attend(self, Q: ArrayLike, *, scale: float | None = None) -> AttentionResult:
+    def attend(self, Q: Array, *, scale: float | None = None) -> AttentionResult:
         """Let the newest tokens read everything up to themselves.
 
         Parameters
@@ -552,9 +661,8 @@ class _Plan(NamedTuple):
 
 def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
     """Compute the output of a plan, one row of tiles after the other."""
-    (Q, K, V), dtype = promote(Q, K, V)
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
-    O = np.zeros((*_batch(Q, K, V), plan.n, V.shape[-1]), dtype)
+    O = np.zeros((*_batch(Q, K, V), plan.n, V.shape[-1]), Q.dtype)
     for queries in slices(0, plan.n, plan.tile[0]):
         for last in deque(_row_of_tiles(plan, queries), maxlen=1):  # none: nothing to look at
             O[..., queries, :] = last.state.output
@@ -563,18 +671,10 @@ def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
 
 def _plan(Q, K, V, mask, window, offset, scale, tile) -> _Plan:
     """Check what the caller gave; the arrays are promoted already."""
-    check_attention(Q=Q, K=K, V=V)
-    attention_scores(Q[..., :0, :], K, scale=scale)  # no query: it only refuses a bad scale
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
-    shape = (*_batch(Q, K), Q.shape[-2], K.shape[-2])
     if mask is not None:
-        mask = _view(as_mask(mask), shape)
-    try:
-        rows, columns = tile
-    except (TypeError, ValueError):
-        raise ValueError(f"tile must be (queries, keys), two whole numbers: got {tile!r}") from None
-    tile = whole("tile[0]", rows, least=1), whole("tile[1]", columns, least=1)
-    return _Plan(Q, K, V, mask, window, whole("offset", offset), float(scale), tile)
+        mask = np.broadcast_to(mask, (*_batch(Q, K), Q.shape[-2], K.shape[-2]))
+    return _Plan(Q, K, V, mask, window, offset, float(scale), tile)
 
 
 def _row_of_tiles(plan: _Plan, queries: slice) -> Iterator[Tile]:
@@ -591,7 +691,7 @@ def _row_of_tiles(plan: _Plan, queries: slice) -> Iterator[Tile]:
         yield Tile(queries, keys, state)
 
 
-def _read_on(state: SoftmaxState | None, S: ArrayLike, V: ArrayLike) -> SoftmaxState:
+def _read_on(state: SoftmaxState | None, S: Array, V: Array) -> SoftmaxState:
     """Add one tile to what is known."""
     read = softmax_state(S, V)
     return read if state is None else merge_states(state, read)
@@ -618,20 +718,9 @@ def _tile_mask(plan: _Plan, queries: slice, keys: slice) -> np.ndarray | None:
     return combine_masks(window_mask(n, m, window=plan.window, offset=offset), given)
 
 
-def _unlimited(Q: ArrayLike, offset: int) -> int:
+def _unlimited(Q: Array, offset: int) -> int:
     """Give a window so wide that only causality limits it."""
-    n = np.shape(Q)[-2] if np.ndim(Q) > 1 else 0
-    return max(1, n + whole("offset", offset))
-
-
-def _view(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Give the mask in the scores' shape without copying it."""
-    try:
-        return np.broadcast_to(mask, shape)
-    except ValueError:
-        raise ValueError(
-            f"mask {mask.shape} does not broadcast to the scores {shape}, (..., n, m)"
-        ) from None
+    return max(1, Q.shape[-2] + offset)
 
 
 def slices(start: int, stop: int, step: int) -> Iterator[slice]:
@@ -645,7 +734,7 @@ def _batch(*arrays: np.ndarray) -> tuple[int, ...]:
     return np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
 
 
-def _finite(maximum: np.ndarray) -> np.ndarray:
+def finite_or_zero(maximum: np.ndarray) -> np.ndarray:
     """Put 0 for −∞, so that −∞ − (−∞) never arises."""
     return np.where(np.isneginf(maximum), 0, maximum)
 
@@ -655,15 +744,7 @@ def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return numerator / np.where(denominator == 0, 1, denominator)[..., None]
 
 
-def _features(features: Features, x: np.ndarray) -> np.ndarray:
-    """Apply φ and refuse negative features."""
-    F = features(x)
-    if (F < 0).any():
-        raise ValueError(f"features must not be negative, or weights could be: got {F.min()}")
-    return F
-
-
-def _empty_state(K: np.ndarray, V: np.ndarray, features: Features) -> LinearState:
+def empty_state(K: np.ndarray, V: np.ndarray, features: Features) -> LinearState:
     """Give the state before any token."""
     d_f = features(K[..., :0, :]).shape[-1]
     batch = _batch(K, V)

@@ -4,14 +4,14 @@ Heads stand on an axis of their own, before the tokens: ``(..., h, n, width)``. 
 broadcast to ``(..., h, n, m)``: one per sequence of a batch is ``(batch, 1, n, m)``.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import check_projections, promote, whole
+from attn_lib.arrays import Array, Rule, takes
 from attn_lib.dot_product import attention
+from attn_lib.rules import optional, whole
 
 
 class MultiHeadResult(NamedTuple):
@@ -41,7 +41,62 @@ class MultiHeadResult(NamedTuple):
     output: np.ndarray
 
 
-def split_heads(X: ArrayLike, heads: int) -> np.ndarray:
+def share_heads(M: np.ndarray, heads: int) -> np.ndarray:
+    """Give each of `heads` query heads the key head (axis −3) of its group."""
+    groups = M.shape[-3]
+    return M if groups == heads else np.repeat(M, heads // groups, axis=-3)
+
+
+def groups_of(heads: str) -> Rule:
+    """Ask for a number of key heads, each of which serves equally many query heads."""
+    read = whole(1, default=heads)
+
+    def rule(name: str, value: Any, given: Mapping[str, Any]) -> int:
+        groups = read(name, value, given)
+        if given[heads] % groups:
+            raise ValueError(
+                f"{heads} = {given[heads]} do not divide into {name} = {groups} groups"
+            )
+        return groups
+
+    return rule
+
+
+def a_past(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """Ask for a cache that goes on with the keys and values of these maps; a rule itself."""
+    if value is None:
+        return None
+    groups = given["kv_heads"]
+    wanted = [(groups, given[W].shape[1] // groups) for W in ("W_K", "W_V")]
+    got = [np.shape(M) for M in value]
+    if [(*shape[-3:-2], *shape[-1:]) for shape in got] != wanted or got[0][:-1] != got[1][:-1]:
+        (g, d_k), (_, d_v) = wanted
+        raise ValueError(
+            f"{name} must be keys (..., {g}, t, {d_k}) and values (..., {g}, t, {d_v}) of the "
+            f"same t tokens: got {' and '.join(map(str, got))}"
+        )
+    return value
+
+
+def an_edit(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """Hold a function to its word, that it gives weights of the shape it takes; a rule itself."""
+    if value is None:
+        return None
+
+    def held(A: np.ndarray) -> np.ndarray:
+        edited = value(A)
+        if np.shape(edited) != A.shape:
+            raise ValueError(
+                f"{name} must give weights {A.shape} back, got {type(edited).__name__}"
+                f" {np.shape(edited)}"
+            )
+        return edited
+
+    return held
+
+
+@takes("X (..., n, heads·width)", cast=False, heads=whole(1))
+def split_heads(X: Array, heads: int) -> np.ndarray:
     """Cut the columns into `heads` equal parts: part r goes to head r.
 
     Parameters
@@ -66,16 +121,12 @@ def split_heads(X: ArrayLike, heads: int) -> np.ndarray:
     A reshape **and** a swap of axes. Reshaping to (heads, n, width) at once also runs, and
     mixes up tokens and columns. Chapter 8.
     """
-    X, heads = np.asarray(X), whole("heads", heads, least=1)
-    if X.ndim < 2 or X.shape[-1] % heads:
-        raise ValueError(
-            f"X must be (..., n, width) with a width that divides into heads: "
-            f"got X {X.shape} and heads = {heads}"
-        )
-    return X.reshape(*X.shape[:-1], heads, X.shape[-1] // heads).swapaxes(-2, -3)
+    width = X.shape[-1] // heads
+    return X.reshape(*X.shape[:-1], heads, width).swapaxes(-2, -3)
 
 
-def merge_heads(X: ArrayLike) -> np.ndarray:
+@takes("X (..., heads, n, width)", cast=False)
+def merge_heads(X: Array) -> np.ndarray:
     """Set the heads side by side again: undo `split_heads`.
 
     Parameters
@@ -97,36 +148,107 @@ def merge_heads(X: ArrayLike) -> np.ndarray:
     -----
     Chapter 8.
     """
-    X = np.asarray(X)
-    if X.ndim < 3:
-        raise ValueError(f"X must be (..., heads, n, width), got {X.shape}")
     X = X.swapaxes(-2, -3)
     return X.reshape(*X.shape[:-2], X.shape[-2] * X.shape[-1])
 
 
+@takes(
+    "X (..., n, d)",
+    "W_Q (d, heads·d_k)",
+    "W_K (d, heads·d_k)",
+    "W_V (d, heads·d_v)",
+    "W_O (heads·d_v, d_out)",
+    heads=whole(1),
+)
 def multi_head_attention(
-    X: ArrayLike,
-    W_Q: ArrayLike,
-    W_K: ArrayLike,
-    W_V: ArrayLike,
-    W_O: ArrayLike,
+    X: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array,
+    W_O: Array,
     *,
     heads: int,
-    kv_heads: int | None = None,
-    source: ArrayLike | None = None,
-    past: tuple[np.ndarray, np.ndarray] | None = None,
-    b_Q: ArrayLike = 0.0,
-    b_K: ArrayLike = 0.0,
-    b_V: ArrayLike = 0.0,
-    b_O: ArrayLike = 0.0,
-    mask: ArrayLike | None = None,
-    scale: float | None = None,
-    temperature: float = 1.0,
-    edit: Callable[[np.ndarray], np.ndarray] | None = None,
+    mask: Array | None = None,
 ) -> MultiHeadResult:
     """Attend with several heads at once: ``O = [O_1 … O_h] W_O``.
 
     Every head projects the **whole** of each token; what is cut into heads is the projection.
+
+    Parameters
+    ----------
+    X : array_like, shape (..., n, d)
+        One token per row.
+    W_Q, W_K : array_like, shape (d, h · d_k)
+        The query and key maps of all heads, side by side.
+    W_V : array_like, shape (d, h · d_v)
+        The value maps.
+    W_O : array_like, shape (h · d_v, d_out)
+        How what the heads read is written into the output.
+    heads : int
+        h, the number of heads.
+    mask : array_like, broadcasting to (..., h, n, n), optional
+        See `attention`.
+
+    Returns
+    -------
+    MultiHeadResult
+        Queries, keys, values, scores, weights and reading of each head, and the output.
+
+    Raises
+    ------
+    ValueError
+        If the widths do not divide into heads, or the shapes do not fit.
+
+    Notes
+    -----
+    Chapter 8; Vaswani et al. (2017), section 3.2.2. `multi_head_layer` is this with all that a
+    model may add.
+    """
+    Q, K, V = (split_heads(X @ W, heads) for W in (W_Q, W_K, W_V))
+    S, A, mixed = attention(Q, K, V, mask=mask)
+    output = merge_heads(mixed) @ W_O
+    return MultiHeadResult(Q, K, V, S, A, mixed, output)
+
+
+@takes(
+    "X (..., n, d)",
+    "source=X (..., m, d_y)",
+    "W_Q (d, heads·d_k)",
+    "W_K (d_y, kv_heads·d_k)",
+    "W_V (d_y, kv_heads·d_v)",
+    "W_O (heads·d_v, d_out)",
+    "b_Q (heads·d_k)",
+    "b_K (kv_heads·d_k)",
+    "b_V (kv_heads·d_v)",
+    "b_O (d_out)",
+    heads=whole(1),
+    kv_heads=groups_of("heads"),
+    past=a_past,
+    edit=an_edit,
+)
+def multi_head_layer(
+    X: Array,
+    W_Q: Array,
+    W_K: Array,
+    W_V: Array,
+    W_O: Array,
+    *,
+    heads: int,
+    kv_heads: int | None = None,
+    source: Array | None = None,
+    past: tuple[np.ndarray, np.ndarray] | None = None,
+    b_Q: Array = 0.0,
+    b_K: Array = 0.0,
+    b_V: Array = 0.0,
+    b_O: Array = 0.0,
+    mask: Array | None = None,
+    scale: float | None = None,
+    temperature: float = 1.0,
+    edit: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> MultiHeadResult:
+    """Attend with several heads: `multi_head_attention` with all that a model may add to it.
+
+    Keys and values may come from another sequence, from a cache, or be shared by several heads.
 
     Parameters
     ----------
@@ -170,25 +292,23 @@ def multi_head_attention(
     Chapter 8; Vaswani et al. (2017), section 3.2.2; Shazeer (2019) and Ainslie et al. (2023)
     for shared key heads.
     """
-    Y = X if source is None else source
-    (X, Y, W_Q, W_K, W_V, W_O), dtype = promote(X, Y, W_Q, W_K, W_V, W_O)
-    check_projections("X", X, W_Q=W_Q)
-    check_projections("X" if source is None else "source", Y, W_K=W_K, W_V=W_V)
-    groups = _check_heads(heads, heads if kv_heads is None else kv_heads, W_Q, W_K, W_V, W_O)
     Q = split_heads(X @ W_Q + b_Q, heads)
-    K, V = split_heads(Y @ W_K + b_K, groups), split_heads(Y @ W_V + b_V, groups)
+    K = split_heads(source @ W_K + b_K, kv_heads)
+    V = split_heads(source @ W_V + b_V, kv_heads)
     if past is not None:
-        K, V = np.concatenate([past[0], K], axis=-2), np.concatenate([past[1], V], axis=-2)
+        K, V = (np.concatenate(pair, axis=-2) for pair in zip(past, (K, V), strict=True))
     keys, values = share_heads(K, heads), share_heads(V, heads)
-    S, A, mixed = attention(Q, keys, values, mask=mask, scale=scale, temperature=temperature)
+    options = {"mask": mask, "scale": scale, "temperature": temperature}
+    S, A, mixed = attention(Q, keys, values, **options)
     if edit is not None:
         A = edit(A)
         mixed = A @ values
     output = merge_heads(mixed) @ W_O + b_O
-    return MultiHeadResult(*(M.astype(dtype, copy=False) for M in (Q, K, V, S, A, mixed, output)))
+    return MultiHeadResult(Q, K, V, S, A, mixed, output)
 
 
-def head_contributions(mixed: ArrayLike, W_O: ArrayLike) -> np.ndarray:
+@takes("mixed (..., h, n, d_v)", "W_O (h·d_v, d_out)")
+def head_contributions(mixed: Array, W_O: Array) -> np.ndarray:
     """What each head alone adds to the output: ``O_r W_O^(r)``, with its own rows of ``W_O``.
 
     Parameters
@@ -213,16 +333,17 @@ def head_contributions(mixed: ArrayLike, W_O: ArrayLike) -> np.ndarray:
     -----
     Chapters 8 and 12.
     """
-    (mixed, W_O), dtype = promote(mixed, W_O)
-    if mixed.ndim < 3 or W_O.ndim != 2 or mixed.shape[-3] * mixed.shape[-1] != W_O.shape[0]:
-        raise ValueError(
-            f"mixed (..., h, n, d_v) and W_O (h · d_v, d_out) do not fit: "
-            f"got mixed {mixed.shape} and W_O {W_O.shape}"
-        )
     rows_of_each_head = W_O.reshape(mixed.shape[-3], mixed.shape[-1], W_O.shape[1])
-    return (mixed @ rows_of_each_head).astype(dtype, copy=False)
+    return mixed @ rows_of_each_head
 
 
+@takes(
+    heads=whole(1),
+    kv_heads=groups_of("heads"),
+    d=whole(1),
+    d_k=optional(whole(1)),
+    d_v=optional(whole(1)),
+)
 def multi_head_parameters(
     d: int,
     *,
@@ -257,48 +378,10 @@ def multi_head_parameters(
     -----
     Chapter 8.
     """
-    groups = _groups(heads, heads if kv_heads is None else kv_heads)
     if d_k is None and d % heads:
         raise ValueError(f"a width d = {d} does not divide into heads = {heads}: give d_k")
     d_k = d // heads if d_k is None else d_k
     d_v = d_k if d_v is None else d_v
-    counts = {"W_Q": d * heads * d_k, "W_K": d * groups * d_k, "W_V": d * groups * d_v}
+    counts = {"W_Q": d * heads * d_k, "W_K": d * kv_heads * d_k, "W_V": d * kv_heads * d_v}
     counts["W_O"] = heads * d_v * d
     return counts | {"total": sum(counts.values())}
-
-
-def share_heads(M: np.ndarray, heads: int) -> np.ndarray:
-    """Give each of `heads` query heads the key head (axis −3) of its group."""
-    groups = M.shape[-3]
-    return M if groups == heads else np.repeat(M, heads // groups, axis=-3)
-
-
-def _groups(heads: int, kv_heads: int) -> int:
-    """Check that each key head serves a whole number of query heads."""
-    heads, kv_heads = whole("heads", heads, least=1), whole("kv_heads", kv_heads, least=1)
-    if heads % kv_heads:
-        raise ValueError(f"heads = {heads} do not divide into kv_heads = {kv_heads} groups")
-    return kv_heads
-
-
-def _check_heads(heads: int, kv_heads: int, W_Q, W_K, W_V, W_O) -> int:
-    """Raise ValueError unless the four widths divide into the heads and agree with each other."""
-    groups = _groups(heads, kv_heads)
-    for name, W, parts in (("W_Q", W_Q, heads), ("W_K", W_K, groups), ("W_V", W_V, groups)):
-        if W.shape[1] % parts:
-            kind = "heads" if parts == heads else "kv_heads"
-            raise ValueError(
-                f"the width of {name} does not divide into the heads: "
-                f"got {name} {W.shape} and {kind} = {parts}"
-            )
-    d_k, key_width, d_v = W_Q.shape[1] // heads, W_K.shape[1] // groups, W_V.shape[1] // groups
-    if d_k != key_width:
-        raise ValueError(
-            f"queries and keys of a head need one width d_k: got {d_k} from W_Q {W_Q.shape} in "
-            f"{heads} heads, {key_width} from W_K {W_K.shape} in {groups}"
-        )
-    if W_O.ndim != 2 or W_O.shape[0] != heads * d_v:
-        raise ValueError(
-            f"W_O needs heads · d_v = {heads} · {d_v} = {heads * d_v} rows: got W_O {W_O.shape}"
-        )
-    return groups

@@ -5,84 +5,127 @@ The functions give arrays (layers, h, n, n) over all edges, nan where a query ma
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from attn_lib.arrays import Array, takes
+from attn_lib.heads import head_contributions
 from attn_lib.model import Config, TransformerResult, layer_params, transformer
+from attn_lib.rules import as_whole
 
 Edge = tuple[int, int, int, int]
 
 
-def zero_heads(layer: int, heads: Sequence[int] | None = None) -> Callable:
+@dataclass(frozen=True)
+class Edit:
+    """A change of attention weights, and the layers that it is for.
+
+    Attributes
+    ----------
+    layers : tuple of int
+        Counted from 0. `transformer` refuses an edit of a layer that the model does not have:
+        nothing would happen, and be taken for no effect.
+    change : callable
+        From the weights of such a layer to those used instead.
+    """
+
+    layers: tuple[int, ...]
+    change: Callable[[int, np.ndarray], np.ndarray]
+
+    def __call__(self, layer: int, weights: np.ndarray) -> np.ndarray:
+        """Give the weights to use in a layer."""
+        return self.change(layer, weights) if layer in self.layers else weights
+
+
+def zero_heads(layer: int, heads: Sequence[int] | None = None) -> Edit:
     """Make an `edit` that silences heads: their weights, so what they write, become 0.
 
     Parameters
     ----------
     layer : int
-        The layer.
+        The layer, counted from 0: what the text and the labs call layer 1 is ``layer=0``.
     heads : sequence of int, optional
-        Which heads of it, by default all.
+        Which heads of it, counted from 0 too; by default all.
 
     Returns
     -------
-    callable
+    Edit
         For `transformer`.
+
+    Raises
+    ------
+    ValueError
+        When the model runs that has no such layer or head.
 
     Notes
     -----
     Chapters 8 and 12.
     """
 
-    def edit(number: int, weights: np.ndarray) -> np.ndarray:
-        if number != layer:
-            return weights
+    def silence(_: int, weights: np.ndarray) -> np.ndarray:
         weights = weights.copy()
-        weights[..., slice(None) if heads is None else list(heads), :, :] = 0
+        for head in range(weights.shape[-3]) if heads is None else heads:
+            weights[..., below("head", head, weights.shape[-3]), :, :] = 0
         return weights
 
-    return edit
+    return Edit((as_whole("layer", layer, 0),), silence)
 
 
-def cut_edge(layer: int, head: int, query: int, key: int, *, renormalise: bool = False) -> Callable:
+def cut_edge(layer: int, head: int, query: int, key: int, *, renormalise: bool = False) -> Edit:
     """Make an `edit` that takes away one weight of one head.
 
     Parameters
     ----------
     layer, head, query, key : int
-        The edge: in this head of this layer, `query` no longer reads `key`.
+        The edge: in this head of this layer, `query` no longer reads `key`. All are counted from
+        0, as in arrays; the text and the labs name layers and heads from 1.
     renormalise : bool, default False
         Whether the row's other weights grow so that it sums to one again, as a mask would have
         it. Cutting with and without are two different experiments.
 
     Returns
     -------
-    callable
+    Edit
         For `transformer`. A row left with nothing to read stays zero.
+
+    Raises
+    ------
+    ValueError
+        When the model runs that has no such edge.
 
     Notes
     -----
     Chapter 12.
     """
 
-    def edit(number: int, weights: np.ndarray) -> np.ndarray:
-        if number != layer:
-            return weights
+    def cut(_: int, weights: np.ndarray) -> np.ndarray:
         weights = weights.copy()
-        row = weights[..., head, query, :]
-        row[..., key] = 0
+        named = {"head": head, "query": query, "key": key}
+        r, i, j = (
+            below(*item, n) for item, n in zip(named.items(), weights.shape[-3:], strict=True)
+        )
+        row = weights[..., r, i, :]
+        row[..., j] = 0
         if renormalise:
             total = row.sum(axis=-1, keepdims=True)
             row /= np.where(total == 0, 1, total)
         return weights
 
-    return edit
+    return Edit((as_whole("layer", layer, 0),), cut)
+
+
+def below(name: str, index: int, count: int) -> int:
+    """Give an index counted from 0, or raise ValueError with its name."""
+    if not 0 <= as_whole(name, index) < count:
+        raise ValueError(f"{name} must be from 0 to {count - 1}, got {index}")
+    return index
 
 
 def intervention(
     cut: Sequence[Edge] = (), zero: Sequence[tuple[int, int]] = (), *, renormalise: bool = False
-) -> Callable:
+) -> Edit:
     """Make one `edit` that cuts several edges and silences several heads.
 
     Parameters
@@ -96,8 +139,13 @@ def intervention(
 
     Returns
     -------
-    callable
-        For `attn_lib.transformer`.
+    Edit
+        For `transformer`.
+
+    Raises
+    ------
+    ValueError
+        When the model runs that has no such edge or head.
 
     Notes
     -----
@@ -105,7 +153,8 @@ def intervention(
     """
     edits = [cut_edge(*edge, renormalise=renormalise) for edge in cut]
     edits += [zero_heads(layer, [head]) for layer, head in zero]
-    return lambda number, weights: reduce(lambda A, edit: edit(number, A), edits, weights)
+    layers = tuple(layer for edit in edits for layer in edit.layers)
+    return Edit(layers, lambda layer, A: reduce(lambda A, edit: edit(layer, A), edits, A))
 
 
 def edge_weights(result: TransformerResult) -> np.ndarray:
@@ -152,15 +201,15 @@ def edge_norms(params: dict[str, np.ndarray], result: TransformerResult) -> np.n
     """
     lengths = []
     for number, block in enumerate(result.blocks):
-        V, W_O = block.attention.V, layer_params(params, number)["W_O"]
-        written = V @ W_O.reshape(V.shape[-3], V.shape[-1], W_O.shape[-1])
+        W_O = layer_params(params, number)["W_O"]
+        written = head_contributions(block.attention.V, W_O)
         lengths.append(np.linalg.norm(written, axis=-1)[..., None, :])
     return edge_weights(result) * np.array(lengths)
 
 
 def log_probability(
     params: dict[str, np.ndarray],
-    tokens: ArrayLike,
+    tokens: Array,
     config: Config,
     *,
     target: int,
@@ -198,7 +247,7 @@ def log_probability(
 
 def edge_effects(
     params: dict[str, np.ndarray],
-    tokens: ArrayLike,
+    tokens: Array,
     config: Config,
     *,
     target: int,
@@ -250,7 +299,7 @@ def edge_effects(
     return effects
 
 
-def mean_ranks(x: ArrayLike) -> np.ndarray:
+def mean_ranks(x: Array) -> np.ndarray:
     """Rank numbers from 1, the smallest; equal ones share the mean of their ranks.
 
     Parameters
@@ -270,7 +319,8 @@ def mean_ranks(x: ArrayLike) -> np.ndarray:
     return (count.cumsum() - (count - 1) / 2)[which]
 
 
-def spearman(x: ArrayLike, y: ArrayLike, *, decimals: int | None = None) -> float:
+@takes("x (*pairs)", "y (*pairs)")
+def spearman(x: Array, y: Array, *, decimals: int | None = None) -> float:
     """Correlate ranks: 1 where the larger x always goes with the larger y, −1 where never.
 
     Parameters
@@ -295,11 +345,8 @@ def spearman(x: ArrayLike, y: ArrayLike, *, decimals: int | None = None) -> floa
     -----
     Chapter 12.
     """
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if x.shape != y.shape:
-        raise ValueError(f"x and y must be pairs, of one shape: got {x.shape} and {y.shape}")
     known = ~(np.isnan(x) | np.isnan(y))
     pairs = [M[known] if decimals is None else M[known].round(decimals) for M in (x, y)]
-    r, s = (ranks - ranks.mean() if ranks.size else ranks for ranks in map(mean_ranks, pairs))
+    r, s = (mean_ranks(M) - (len(M) + 1) / 2 for M in pairs)
     spread = np.sqrt((r @ r) * (s @ s))
     return float(r @ s / spread) if spread > 0 else float("nan")

@@ -5,12 +5,13 @@ values, ``weights @ V``.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import check_attention, promote
+from attn_lib.arrays import Array, takes
+from attn_lib.rules import finite, not_negative, positive
 
 
-def exact_scores(Q: ArrayLike, K: ArrayLike, *, tolerance: float = 0.0) -> np.ndarray:
+@takes("Q (..., n, d_k)", "K (..., m, d_k)", tolerance=not_negative)
+def exact_scores(Q: Array, K: Array, *, tolerance: float = 0.0) -> np.ndarray:
     """Score as a dictionary does: 0 for the key that was asked for, −∞ for every other.
 
     Parameters
@@ -36,12 +37,12 @@ def exact_scores(Q: ArrayLike, K: ArrayLike, *, tolerance: float = 0.0) -> np.nd
     -----
     Chapter 1.
     """
-    (Q, K), dtype = promote(Q, K)
-    found = _squared_distances(Q, K) <= tolerance**2
-    return np.where(found, 0, -np.inf).astype(dtype)
+    found = squared_distances(Q, K) <= tolerance**2
+    return np.where(found, 0, -np.inf).astype(Q.dtype)
 
 
-def gaussian_scores(Q: ArrayLike, K: ArrayLike, *, bandwidth: float = 1.0) -> np.ndarray:
+@takes("Q (..., n, d_k)", "K (..., m, d_k)", bandwidth=positive)
+def gaussian_scores(Q: Array, K: Array, *, bandwidth: float = 1.0) -> np.ndarray:
     """Score a key by its distance: ``−‖q − k‖² / (2σ²)``.
 
     The softmax of these scores weighs each key by a Gaussian bump of width σ around the query,
@@ -70,13 +71,11 @@ def gaussian_scores(Q: ArrayLike, K: ArrayLike, *, bandwidth: float = 1.0) -> np
     ``−‖q − k‖²/2 = q·k − ‖q‖²/2 − ‖k‖²/2``. The softmax ignores ‖q‖², which is the same for
     every key; so with keys of one length these weights are those of the dot product. Chapter 1.
     """
-    (Q, K), dtype = promote(Q, K)
-    if not bandwidth > 0:
-        raise ValueError(f"bandwidth must be > 0, got {bandwidth!r}")
-    return (-_squared_distances(Q, K) / (2 * bandwidth**2)).astype(dtype, copy=False)
+    return -squared_distances(Q, K) / (2 * bandwidth**2)
 
 
-def hard_weights(scores: ArrayLike, *, tie: float = 1e-9) -> np.ndarray:
+@takes("scores (...)", tie=not_negative)
+def hard_weights(scores: Array, *, tie: float = 1e-9) -> np.ndarray:
     """Give all the weight to the best key: what the softmax of ``scores / T`` tends to as T → 0.
 
     Parameters
@@ -95,13 +94,13 @@ def hard_weights(scores: ArrayLike, *, tie: float = 1e-9) -> np.ndarray:
     -----
     Chapter 1.
     """
-    (S,), dtype = promote(scores)
-    best = S.max(axis=-1, keepdims=True, initial=np.finfo(S.dtype).min)
-    wins = (best - tie <= S).astype(S.dtype)
-    return (wins / np.maximum(wins.sum(axis=-1, keepdims=True), 1)).astype(dtype, copy=False)
+    best = scores.max(axis=-1, keepdims=True, initial=np.finfo(scores.dtype).min)
+    wins = (best - tie <= scores).astype(scores.dtype)
+    return wins / np.maximum(wins.sum(axis=-1, keepdims=True), 1)
 
 
-def with_length(K: ArrayLike, length: float) -> np.ndarray:
+@takes("K (..., m, d_k)", length=finite)
+def with_length(K: Array, length: float) -> np.ndarray:
     """Stretch each key to one length; its direction stays.
 
     Parameters
@@ -124,14 +123,13 @@ def with_length(K: ArrayLike, length: float) -> np.ndarray:
     -----
     Chapter 1.
     """
-    (K,), dtype = promote(K)
     lengths = np.linalg.norm(K, axis=-1, keepdims=True)
     if (lengths == 0).any():
         raise ValueError("a key of length 0 has no direction, so it cannot be given a length")
-    return (K * (length / lengths)).astype(dtype, copy=False)
+    return K * (length / lengths)
 
 
-def convex_hull(points: ArrayLike) -> np.ndarray:
+def convex_hull(points: Array) -> np.ndarray:
     """Walk around a set of points in the plane: the corners of the smallest convex polygon.
 
     Parameters
@@ -169,7 +167,6 @@ def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     return ux * vy - uy * vx
 
 
-def _squared_distances(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+def squared_distances(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Give ‖q_i − k_j‖² for every query and key, (..., n, m)."""
-    check_attention(Q=Q, K=K)
     return ((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(axis=-1)

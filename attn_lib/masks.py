@@ -4,15 +4,17 @@ A boolean mask is True where a query **may** look. A float mask is added to the 
 Rows are queries, columns are keys.
 """
 
+from collections.abc import Iterable
 from functools import reduce
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import as_mask, mask_sizes, whole
+from attn_lib.arrays import Array, takes
+from attn_lib.rules import as_mask, lengths_up_to, mask_for, whole
 
 
-def apply_mask(scores: ArrayLike, mask: ArrayLike | None) -> np.ndarray:
+@takes("scores (...)", mask=mask_for("scores"))
+def apply_mask(scores: Array, mask: Array | None) -> np.ndarray:
     """Set forbidden scores to −∞, or add a float mask to the scores.
 
     Parameters
@@ -37,23 +39,14 @@ def apply_mask(scores: ArrayLike, mask: ArrayLike | None) -> np.ndarray:
     -----
     Chapter 6.
     """
-    scores = np.asarray(scores)
     if mask is None:
         return scores
-    mask = as_mask(mask)
-    try:
-        fits = np.broadcast_shapes(mask.shape, scores.shape) == scores.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"mask {mask.shape} does not broadcast to the scores {scores.shape}, (..., n, m)"
-        )
     if mask.dtype == bool:
         return np.where(mask, scores, -np.inf)
-    return scores + mask.astype(np.result_type(scores, np.float16))  # integer scores: float64
+    return scores + mask.astype(scores.dtype)
 
 
+@takes(n=whole(0), m=whole(0, default="n"), offset=whole())
 def causal_mask(n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
     """Let query i look at key j only if ``j <= i + offset``.
 
@@ -83,11 +76,11 @@ def causal_mask(n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
     The rule and the name ``offset`` are those of the ONNX operator ``Attention``, where the
     offset is the length of the cache and 0 without one. Chapter 6.
     """
-    n, m, offset = mask_sizes(n, m, offset)
     i, j = np.arange(n)[:, None], np.arange(m)
     return j <= i + offset
 
 
+@takes(n=whole(0), m=whole(0, default="n"), offset=whole(), window=whole(1))
 def window_mask(n: int, m: int | None = None, *, window: int, offset: int = 0) -> np.ndarray:
     """Let query i look at the last `window` keys up to its own: ``i + offset - window < j``.
 
@@ -112,12 +105,11 @@ def window_mask(n: int, m: int | None = None, *, window: int, offset: int = 0) -
     -----
     Chapter 6; Beltagy, Peters and Cohan (2020).
     """
-    n, m, offset = mask_sizes(n, m, offset)
-    window = whole("window", window, least=1)
     i, j = np.arange(n)[:, None], np.arange(m)
     return (i + offset - window < j) & (j <= i + offset)
 
 
+@takes(n=whole(0), m=whole(0, default="n"), offset=whole(), prefix=whole(0))
 def prefix_mask(n: int, m: int | None = None, *, prefix: int, offset: int = 0) -> np.ndarray:
     """Let every query look at the first `prefix` keys, and causally at the rest.
 
@@ -142,13 +134,12 @@ def prefix_mask(n: int, m: int | None = None, *, prefix: int, offset: int = 0) -
     -----
     Chapter 6.
     """
-    n, m, offset = mask_sizes(n, m, offset)
-    prefix = whole("prefix", prefix, least=0)
     i, j = np.arange(n)[:, None], np.arange(m)
     return (j < prefix) | (j <= i + offset)
 
 
-def padding_mask(lengths: ArrayLike, m: int) -> np.ndarray:
+@takes(m=whole(0), lengths=lengths_up_to("m"))
+def padding_mask(lengths: Array, m: int) -> np.ndarray:
     """Hide the padding: in a sequence of length l only keys ``j < l`` may be looked at.
 
     Parameters
@@ -173,16 +164,10 @@ def padding_mask(lengths: ArrayLike, m: int) -> np.ndarray:
     -----
     This hides keys. The rows of padded queries are still computed: ignore them. Chapter 6.
     """
-    m = whole("m", m, least=0)
-    lengths = np.asarray(lengths)
-    if lengths.dtype.kind not in "iu":
-        raise ValueError(f"lengths must be whole numbers, got dtype {lengths.dtype}")
-    if ((lengths < 0) | (lengths > m)).any():
-        raise ValueError(f"lengths must lie between 0 and m = {m}, got {lengths.tolist()}")
     return np.arange(m) < lengths[..., None, None]
 
 
-def combine_masks(*masks: ArrayLike | None) -> np.ndarray | None:
+def combine_masks(*masks: Array | None) -> np.ndarray | None:
     """Join masks: a query may look where **every** mask lets it.
 
     Parameters
@@ -206,14 +191,21 @@ def combine_masks(*masks: ArrayLike | None) -> np.ndarray | None:
     -----
     Chapter 6.
     """
-    masks = [as_mask(mask) for mask in masks if mask is not None]
+    masks = together(mask for mask in masks if mask is not None)
+    keeps = [mask for mask in masks if mask.dtype == bool]
+    biases = [mask for mask in masks if mask.dtype != bool]
+    if not biases:
+        return reduce(np.logical_and, keeps) if keeps else None
+    keep = reduce(np.logical_and, keeps, True)
+    return np.where(keep, reduce(np.add, biases), -np.inf)
+
+
+def together(masks: Iterable[Array]) -> list[np.ndarray]:
+    """Give masks as arrays, or raise ValueError unless they broadcast against each other."""
+    masks = [as_mask(mask) for mask in masks]
     try:
         np.broadcast_shapes(*(mask.shape for mask in masks))
     except ValueError:
         shapes = ", ".join(str(mask.shape) for mask in masks)
         raise ValueError(f"masks do not broadcast together: got {shapes}") from None
-    keeps = [mask for mask in masks if mask.dtype == bool]
-    biases = [mask for mask in masks if mask.dtype != bool]
-    if not biases:
-        return reduce(np.logical_and, keeps) if keeps else None
-    return np.where(reduce(np.logical_and, keeps, True), reduce(np.add, biases), -np.inf)
+    return masks

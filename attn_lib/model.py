@@ -11,12 +11,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import promote, whole
+from attn_lib.arrays import Array, takes
 from attn_lib.blocks import BlockResult, block, layer_norm
 from attn_lib.dot_product import softmax
 from attn_lib.masks import causal_mask
+from attn_lib.rules import a_sampling_temperature, as_whole, check_tokens, tokens_of, whole
 
 Params = dict[str, np.ndarray]
 
@@ -60,9 +60,11 @@ class Config:
 
     def __post_init__(self):
         for name in ("vocabulary", "context", "d", "heads"):
-            whole(name, getattr(self, name), least=1)
+            as_whole(name, getattr(self, name), 1)
         for name in ("layers", "d_ff"):
-            whole(name, getattr(self, name), least=0)
+            as_whole(name, getattr(self, name), 0)
+        if self.d_k is not None:
+            as_whole("d_k", self.d_k, 1)
         if self.norm not in ("pre", "post", "none"):
             raise ValueError(f'norm must be "pre", "post" or "none", got {self.norm!r}')
         if self.d_k is None and self.d % self.heads:
@@ -143,7 +145,20 @@ def param_shapes(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 def layer_params(params: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    """Pick the parameters of one layer: ``"1.W_Q"`` becomes ``"W_Q"``."""
+    """Pick the parameters of one layer: ``"1.W_Q"`` becomes ``"W_Q"``.
+
+    Parameters
+    ----------
+    params : dict of ndarray
+        As `init_params` makes them.
+    number : int
+        The layer, counted from 0.
+
+    Returns
+    -------
+    dict of ndarray
+        Under the names used within a layer.
+    """
     start = f"{number}."
     return {name[len(start) :]: W for name, W in params.items() if name.startswith(start)}
 
@@ -186,7 +201,7 @@ class TransformerResult(NamedTuple):
 
 def transformer(
     params: dict[str, np.ndarray],
-    tokens: ArrayLike,
+    tokens: Array,
     config: Config,
     *,
     past: Sequence[tuple[np.ndarray, np.ndarray]] | None = None,
@@ -227,6 +242,11 @@ def transformer(
     tokens = check_tokens("tokens", tokens, config.vocabulary)
     start = _past_length(past, config)
     n = tokens.shape[-1]
+    for layer in getattr(edit, "layers", ()):
+        if layer >= config.layers:
+            raise ValueError(
+                f"edit is for layer {layer}, counted from 0: the model has {config.layers}"
+            )
     if start + n > config.context:
         raise ValueError(f"{start + n} tokens do not fit the context of {config.context}")
     X = embedding = params["E"][tokens] + params["P"][start : start + n]
@@ -254,23 +274,8 @@ def _past_length(past: Sequence | None, config: Config) -> int:
     return past[0][0].shape[-2]
 
 
-def check_tokens(name: str, tokens: ArrayLike, vocabulary: int) -> np.ndarray:
-    """Raise ValueError unless `tokens` is (..., n) whole numbers below `vocabulary`."""
-    tokens = np.asarray(tokens)
-    if tokens.ndim < 1 or tokens.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} must be whole numbers (..., n), got {tokens.dtype} {tokens.shape}"
-        )
-    if tokens.size and not 0 <= tokens.min() <= tokens.max() < vocabulary:
-        raise ValueError(
-            f"{name} must lie between 0 and {vocabulary - 1}, got {tokens.min()} to {tokens.max()}"
-        )
-    return tokens
-
-
-def cross_entropy(
-    logits: ArrayLike, targets: ArrayLike, counted: ArrayLike | None = None
-) -> np.floating:
+@takes("logits (..., n, vocabulary)", targets=tokens_of("logits"))
+def cross_entropy(logits: Array, targets: Array, counted: Array | None = None) -> np.floating:
     """Average the surprise at the right answers: the mean of ``−log softmax(logits)[target]``.
 
     Parameters
@@ -296,17 +301,13 @@ def cross_entropy(
     -----
     Chapter 9.
     """
-    (logits,), _ = promote(logits)
-    targets = check_tokens("targets", targets, logits.shape[-1])
     share = position_shares(targets, counted, logits)
     gaps = logits - logits.max(axis=-1, keepdims=True)
     right = np.take_along_axis(gaps, targets[..., None], axis=-1)[..., 0]
     return (share * (np.log(np.exp(gaps).sum(axis=-1)) - right)).sum()
 
 
-def position_shares(
-    targets: np.ndarray, counted: ArrayLike | None, logits: np.ndarray
-) -> np.ndarray:
+def position_shares(targets: np.ndarray, counted: Array | None, logits: np.ndarray) -> np.ndarray:
     """Give each position's part of the mean; the parts sum to one."""
     counted = np.ones(targets.shape) if counted is None else np.asarray(counted, dtype=float)
     if targets.shape != logits.shape[:-1] or counted.shape != targets.shape:
@@ -322,8 +323,9 @@ def position_shares(
 # Writing ------------------------------------------------------------------------
 
 
+@takes("logits (..., vocabulary)", temperature=a_sampling_temperature)
 def sample(
-    logits: ArrayLike, *, temperature: float | None = None, rng: np.random.Generator | None = None
+    logits: Array, *, temperature: float | None = None, rng: np.random.Generator | None = None
 ) -> np.ndarray:
     """Choose one token from each row of logits.
 
@@ -350,11 +352,8 @@ def sample(
     This is the temperature of sampling. That of a head divides scores within the model.
     Chapter 9.
     """
-    (logits,), _ = promote(logits)
     if temperature is None:
         return logits.argmax(axis=-1)
-    if not temperature > 0:
-        raise ValueError(f"temperature must be > 0 (None for the likeliest), got {temperature!r}")
     if rng is None:
         raise ValueError("sampling at a temperature needs rng, a numpy.random.Generator")
     gaps = (logits - logits.max(axis=-1, keepdims=True)).astype(np.float64)
@@ -363,9 +362,10 @@ def sample(
     return (steps <= dart).sum(axis=-1)
 
 
+@takes(count=whole(0))
 def generate(
     params: dict[str, np.ndarray],
-    prompt: ArrayLike,
+    prompt: Array,
     config: Config,
     *,
     count: int,
@@ -452,6 +452,7 @@ def count_params(config: Config) -> dict[str, int]:
     return counts | {"total": sum(counts.values())}
 
 
+@takes(n=whole(0))
 def count_operations(config: Config, n: int) -> dict[str, int]:
     """Count the multiply-adds of the matrix products in one pass over n tokens.
 
@@ -473,7 +474,7 @@ def count_operations(config: Config, n: int) -> dict[str, int]:
     With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and
     2 n d d_ff in the feed-forward part. Chapters 9 and 11.
     """
-    d, width, n = config.d, config.heads * config.head_width, whole("n", n, least=0)
+    d, width = config.d, config.heads * config.head_width
     counts = {
         "projections": config.layers * 4 * n * d * width,
         "scores_and_mixing": config.layers * 2 * n * n * width,

@@ -7,13 +7,14 @@ one function; `equivariance_gap` measures whether the layer that uses it notices
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import mask_sizes, promote, whole
+from attn_lib.arrays import Array, takes
 from attn_lib.dot_product import AttentionResult
+from attn_lib.rules import as_whole, finite_numbers, one_of, places, positive, reordering, whole
 
 
-def add_positions(X: ArrayLike, table: ArrayLike, positions: ArrayLike | None = None) -> np.ndarray:
+@takes("X (..., n, d)", "table (N, d)", like="X", positions=places("X", rows_of="table"))
+def add_positions(X: Array, table: Array, positions: Array | None = None) -> np.ndarray:
     """Add to each token the row of its position: ``x_i + p_i``.
 
     Parameters
@@ -39,24 +40,12 @@ def add_positions(X: ArrayLike, table: ArrayLike, positions: ArrayLike | None = 
     -----
     Chapter 5; Vaswani et al. (2017), section 3.5.
     """
-    (X,), dtype = promote(X)
-    (table,), _ = promote(table)
-    if X.ndim < 2 or table.ndim != 2 or X.shape[-1] != table.shape[-1]:
-        raise ValueError(
-            f"X (..., n, d) and table (N, d) must have the same width d: "
-            f"got X {X.shape} and table {table.shape}"
-        )
-    places = _places(X, positions, whole=True)
-    if places.size and (places.min() < 0 or places.max() >= len(table)):
-        raise ValueError(
-            f"the table has rows for positions 0 to {len(table) - 1}: "
-            f"got positions {places.min()} to {places.max()}"
-        )
-    return (X + table[places]).astype(dtype, copy=False)
+    return X + table[positions]
 
 
+@takes(d=whole(1), layout=one_of("interleaved", "concatenated"), base=positive)
 def sinusoidal_positions(
-    positions: int | ArrayLike, d: int, *, base: float = 10000.0, layout: str = "interleaved"
+    positions: int | Array, d: int, *, base: float = 10000.0, layout: str = "interleaved"
 ) -> np.ndarray:
     """Give each position a row of sines and cosines, from fast to slow.
 
@@ -90,11 +79,10 @@ def sinusoidal_positions(
     ``sinusoidal_positions(p + k, d)`` equals ``rope(sinusoidal_positions(p, d), [-k])``.
     Chapter 5; Vaswani et al. (2017), section 3.5.
     """
-    d = whole("d", d, least=1)
-    _check_choice("layout", layout, ("interleaved", "concatenated"))
     if np.ndim(positions) == 0:
-        positions = np.arange(whole("positions", positions, least=0))
-    angles = np.asarray(positions, np.float64)[..., None] * _frequencies(d, base)
+        positions = np.arange(as_whole("positions", positions, 0))
+    theta = float(base) ** (-2 * np.arange((d + 1) // 2) / d)
+    angles = np.asarray(positions, np.float64)[..., None] * theta
     sines, cosines = np.sin(angles), np.cos(angles)[..., : d // 2]
     if layout == "concatenated":
         return np.concatenate([sines, cosines], axis=-1)
@@ -103,9 +91,12 @@ def sinusoidal_positions(
     return table
 
 
+@takes(
+    "X (..., n, 2r≥2)", positions=places("X"), pairing=one_of("interleaved", "half"), base=positive
+)
 def rope(
-    X: ArrayLike,
-    positions: ArrayLike | None = None,
+    X: Array,
+    positions: Array | None = None,
     *,
     base: float = 10000.0,
     pairing: str = "interleaved",
@@ -141,24 +132,16 @@ def rope(
     -----
     Chapter 5; Su et al. (2021), section 3.2.
     """
-    (X,), dtype = promote(X)
-    if X.ndim < 2 or X.shape[-1] % 2 or X.shape[-1] == 0:
-        raise ValueError(f"rope turns pairs: X must be (..., n, d) with d even, got {X.shape}")
-    _check_choice("pairing", pairing, ("interleaved", "half"))
-    d = X.shape[-1]
-    angles = _places(X, positions)[..., None] * _frequencies(d, base)
+    r = X.shape[-1] // 2
+    angles = positions[..., None] * float(base) ** (-np.arange(r) / r)
     cos, sin = np.cos(angles).astype(X.dtype), np.sin(angles).astype(X.dtype)
-    first, second = (
-        (slice(0, None, 2), slice(1, None, 2))
-        if pairing == "interleaved"
-        else (slice(0, d // 2), slice(d // 2, None))
-    )
-    turned = np.empty_like(X)
-    turned[..., first] = X[..., first] * cos - X[..., second] * sin
-    turned[..., second] = X[..., first] * sin + X[..., second] * cos
-    return turned.astype(dtype, copy=False)
+    half = pairing == "half"
+    a, b = (X[..., :r], X[..., r:]) if half else (X[..., 0::2], X[..., 1::2])
+    turned = a * cos - b * sin, a * sin + b * cos
+    return np.concatenate(turned, -1) if half else np.stack(turned, -1).reshape(X.shape)
 
 
+@takes(heads=whole(1))
 def alibi_slopes(heads: int) -> np.ndarray:
     """Give each head its slope: how much a score loses for each step of distance.
 
@@ -184,15 +167,21 @@ def alibi_slopes(heads: int) -> np.ndarray:
     second rule is that of the program released with it, and of models trained with, say, 12
     heads. Chapter 5; Press, Smith and Lewis (2022), section 3.
     """
-    heads = whole("heads", heads, least=1)
     power = 1 << (heads.bit_length() - 1)  # the largest power of two ≤ heads
     own = 2.0 ** (-8 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-8 * np.arange(1, 2 * power, 2) / (2 * power))
     return np.concatenate([own, between[: heads - power]])
 
 
+@takes(
+    n=whole(0),
+    m=whole(0, default="n"),
+    offset=whole(),
+    slopes=finite_numbers,
+    kind=one_of("causal", "symmetric"),
+)
 def alibi_bias(
-    n: int, m: int | None = None, *, slopes: ArrayLike, offset: int = 0, kind: str = "causal"
+    n: int, m: int | None = None, *, slopes: Array, offset: int = 0, kind: str = "causal"
 ) -> np.ndarray:
     """Lower a score in proportion to the distance: ``−slope · |i + offset − j|``.
 
@@ -220,17 +209,13 @@ def alibi_bias(
     -----
     Chapter 5; Press, Smith and Lewis (2022), section 3.
     """
-    n, m, offset = mask_sizes(n, m, offset)
-    _check_choice("kind", kind, ("causal", "symmetric"))
-    slopes = np.asarray(slopes, np.float64)
-    if not np.isfinite(slopes).all():
-        raise ValueError(f"slopes must be finite numbers, got {slopes.tolist()}")
     ahead = np.arange(m) - (np.arange(n)[:, None] + offset)
     bias = -slopes[..., None, None] * np.abs(ahead)
     return np.where(ahead > 0, -np.inf, bias) if kind == "causal" else bias
 
 
-def relative_bias(table: ArrayLike, n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
+@takes("table (..., 2r+1)", n=whole(0), m=whole(0, default="n"), offset=whole())
+def relative_bias(table: Array, n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
     """Look up a bias for each step from query to key: ``b(j − i − offset)``.
 
     Parameters
@@ -256,19 +241,16 @@ def relative_bias(table: ArrayLike, n: int, m: int | None = None, *, offset: int
     Chapter 5. Relative positions are from Shaw, Uszkoreit and Vaswani (2018), a bias in place
     of their vectors from Raffel et al. (2020), who share one bias among many long steps.
     """
-    n, m, offset = mask_sizes(n, m, offset)
-    (table,), dtype = promote(table)
-    if table.ndim < 1 or table.shape[-1] % 2 == 0:
-        raise ValueError(f"table must have an odd width, steps −r to r: got shape {table.shape}")
     r = table.shape[-1] // 2
     step = np.arange(m) - (np.arange(n)[:, None] + offset)
-    return table[..., np.clip(step, -r, r) + r].astype(dtype, copy=False)
+    return table[..., np.clip(step, -r, r) + r]
 
 
+@takes("X (..., n, d)", cast=False, permutation=reordering("X"))
 def equivariance_gap(
     layer: Callable[[np.ndarray], np.ndarray | AttentionResult],
-    X: ArrayLike,
-    permutation: ArrayLike,
+    X: Array,
+    permutation: Array,
 ) -> float:
     """Measure how far a layer notices a new order of its tokens: ``‖layer(PX) − P layer(X)‖``.
 
@@ -296,50 +278,6 @@ def equivariance_gap(
     -----
     Chapters 4 and 5.
     """
-    X, rho = np.asarray(X), np.asarray(permutation)
-    n = X.shape[-2] if X.ndim >= 2 else 0
-    if rho.dtype.kind not in "iu" or sorted(rho.ravel().tolist()) != list(range(n)) or n == 0:
-        raise ValueError(
-            f"permutation must rearrange the {n} rows of X {X.shape}, got {rho.tolist()}"
-        )
-    moved, still = _output(layer(X[..., rho, :])), _output(layer(X))
-    return float(np.linalg.norm(np.ravel(moved - still[..., rho, :])))
-
-
-def _output(result: np.ndarray | AttentionResult) -> np.ndarray:
-    """Give the output of a layer that may hand back scores and weights with it."""
-    return np.asarray(result.output if isinstance(result, AttentionResult) else result)
-
-
-def _frequencies(d: int, base: float) -> np.ndarray:
-    """Give θ_r = base^(−2r/d), one for each pair, the unpaired column of an odd d included."""
-    if not 0 < base < np.inf:
-        raise ValueError(f"base must be a finite number > 0, got {base!r}")
-    return float(base) ** (-2 * np.arange((d + 1) // 2) / d)
-
-
-def _places(X: np.ndarray, positions: ArrayLike | None, *, whole: bool = False) -> np.ndarray:
-    """Give the positions of the rows of X, or raise ValueError if they do not fit."""
-    rows = X.shape[:-1]
-    if positions is None:
-        return np.arange(rows[-1])
-    places = np.asarray(positions)
-    if places.dtype.kind not in ("iu" if whole else "iuf"):
-        kind = "whole numbers" if whole else "numbers"
-        raise ValueError(f"positions must be {kind}, got dtype {places.dtype}")
-    try:
-        fits = places.ndim > 0 and np.broadcast_shapes(places.shape, rows) == rows
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"positions must broadcast to the rows of X, {rows}: got shape {places.shape}"
-            + (" (a single number could mean a count: write [t])" if places.ndim == 0 else "")
-        )
-    return places
-
-
-def _check_choice(name: str, given: str, allowed: tuple[str, ...]) -> None:
-    """Raise ValueError unless `given` is one of the names allowed."""
-    if given not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {given!r}")
+    moved, still = layer(X[..., permutation, :]), layer(X)
+    moved, still = (np.asarray(getattr(O, "output", O)) for O in (moved, still))
+    return float(np.linalg.norm(np.ravel(moved - still[..., permutation, :])))

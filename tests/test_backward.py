@@ -25,7 +25,7 @@ from attn_lib.backward import (
     softmax_backward,
 )
 from attn_lib.blocks import block, feed_forward, gelu, layer_norm, rms_norm
-from attn_lib.heads import multi_head_attention
+from attn_lib.heads import multi_head_layer
 from attn_lib.model import Config, cross_entropy, init_params, layer_params, transformer
 
 KINDS = [
@@ -69,7 +69,7 @@ class TestPieces:
     def test_softmax_by_hand(self):
         a = np.array([0.5, 0.3, 0.2])
         jacobian = [[0.25, -0.15, -0.1], [-0.15, 0.21, -0.06], [-0.1, -0.06, 0.16]]
-        np.testing.assert_allclose(softmax_backward(np.eye(3), a), jacobian, atol=1e-15)
+        np.testing.assert_allclose(softmax_backward(np.eye(3), [a, a, a]), jacobian, atol=1e-15)
 
     @pytest.mark.parametrize("scale", [None, 0.7])
     @pytest.mark.parametrize("masked", ["no", "causal", "empty row"])
@@ -162,7 +162,7 @@ class TestPieces:
     def test_refusals(self):
         with pytest.raises(ValueError, match=r"dX \(2, 4\).*got tokens \(3,\)"):
             embedding_backward(np.ones((2, 4)), [0, 1, 2], 5)
-        with pytest.raises(ValueError, match="same width d_k"):
+        with pytest.raises(ValueError, match="must agree in d_k"):
             attention_backward(
                 np.ones((2, 2)), np.ones((2, 3)), np.ones((4, 5)), np.ones((4, 2)),
                 weights=np.ones((2, 4)),
@@ -210,19 +210,19 @@ class TestMultiHead:
         inputs |= {"X": normal(2, 5, d), "W_O": normal(4 * d_v, 7)}
         biases = {"b" + n[1:]: normal(inputs[n].shape[1], seed=2) for n in (*widths, "W_O")}
         up, options = normal(2, 5, 7, seed=1), {"heads": 4, "kv_heads": kv_heads, "mask": mask}
-        result = multi_head_attention(**inputs, **biases, **options)
+        result = multi_head_layer(**inputs, **biases, **options)
         grads = multi_head_backward(up, **inputs, result=result)
         assert set(grads) == {*inputs, *biases}
-        agree(lambda **x: multi_head_attention(**x, **options).output, inputs | biases, grads, up)
+        agree(lambda **x: multi_head_layer(**x, **options).output, inputs | biases, grads, up)
 
     def test_agrees_across_two_sequences(self):
         inputs = {"X": normal(2, 4, 6), "source": normal(2, 5, 3), "W_Q": normal(6, 8)}
         inputs |= {"W_K": normal(3, 8), "W_V": normal(3, 4), "W_O": normal(4, 7)}
         up = normal(2, 4, 7, seed=1)
-        result = multi_head_attention(**inputs, heads=2)
+        result = multi_head_layer(**inputs, heads=2)
         grads = multi_head_backward(up, **inputs, result=result)
         grads = {name: grads[name] for name in inputs}
-        agree(lambda **x: multi_head_attention(**x, heads=2).output, inputs, grads, up)
+        agree(lambda **x: multi_head_layer(**x, heads=2).output, inputs, grads, up)
 
 
 class TestWholeModel:

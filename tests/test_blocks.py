@@ -100,7 +100,7 @@ class TestPartsOnOneToken:
         np.testing.assert_allclose(feed_forward(X, W_1, b_1, W_2, b_2), expected, atol=1e-12)
 
     def test_feed_forward_names_shapes_that_do_not_fit(self):
-        with pytest.raises(ValueError, match=r"got X \(3, 2\), W_1 \(3, 5\) and W_2 \(5, 2\)"):
+        with pytest.raises(ValueError, match=r"agree in d: got X \(3, 2\), W_1 \(3, 5\), W_2"):
             feed_forward(np.ones((3, 2)), np.ones((3, 5)), 0.0, np.ones((5, 2)), 0.0)
 
     @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -175,7 +175,7 @@ class TestBlock:
             np.testing.assert_array_equal(result.middle, result.attention.output)
 
     def test_refuses_another_norm(self):
-        with pytest.raises(ValueError, match='"pre", "post" or "none", got \'Pre\''):
+        with pytest.raises(ValueError, match="'pre', 'post', 'none', got 'Pre'"):
             block(np.ones((2, 6)), {}, heads=2, norm="Pre")
         with pytest.raises(ValueError, match="got 'batch'"):
             Config(vocabulary=9, context=8, d=6, norm="batch")

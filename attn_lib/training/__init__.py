@@ -15,6 +15,7 @@ from attn_lib.training.measures import (
     head_scores,
     held_out,
     induction_score,
+    mean_of_heads,
     previous_token_score,
     score,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "lookup_batch",
     "markov_batch",
     "markov_chain",
+    "mean_of_heads",
     "period_of",
     "previous_token_score",
     "quantise",

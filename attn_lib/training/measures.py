@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from attn_lib.arrays import takes
 from attn_lib.model import Config, Params, cross_entropy, transformer
 from attn_lib.training.recipes import RECIPES, Recipe
 from attn_lib.training.tasks import Batch, period_of
@@ -120,6 +121,7 @@ def score(
     )
 
 
+@takes("weights (..., h, n, m)")
 def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarray:
     """Mean weight on the token before the query's own.
 
@@ -140,10 +142,11 @@ def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarr
     -----
     Chapter 8.
     """
-    weights, i = np.asarray(weights), np.asarray(list(queries))
-    return _mean_of_heads(weights[..., i, i - 1])
+    i = np.asarray(list(queries))
+    return mean_of_heads(weights[..., i, i - 1])
 
 
+@takes("weights (..., h, n, m)")
 def induction_score(weights: ArrayLike, period: int) -> np.ndarray:
     """Mean weight on the token **after** the earlier copy of the query's own.
 
@@ -163,12 +166,11 @@ def induction_score(weights: ArrayLike, period: int) -> np.ndarray:
     -----
     Chapter 8; Olsson et al. (2022).
     """
-    weights = np.asarray(weights)
     i = np.arange(period, weights.shape[-2])
-    return _mean_of_heads(weights[..., i, i - period + 1])
+    return mean_of_heads(weights[..., i, i - period + 1])
 
 
-def _mean_of_heads(found: np.ndarray) -> np.ndarray:
+def mean_of_heads(found: np.ndarray) -> np.ndarray:
     """Average (..., h, queries) over all but the heads."""
     return found.reshape(-1, *found.shape[-2:]).mean(axis=(0, 2))
 
