@@ -9,7 +9,7 @@ import inspect
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -194,6 +194,9 @@ def table(M: Any, *, rows: Sequence[str], columns: Sequence[str], decimals: int 
     return Table(tuple(rows), tuple(columns), cells)
 
 
+WIDTH = 72  # columns of code that a page holds without scrolling
+
+
 class Source:
     """Python source that displays as highlighted code where that is possible."""
 
@@ -210,14 +213,18 @@ class Source:
 
 
 def show(*objects: Callable | type, whole: bool = False) -> Source:
-    """Show the very source that runs when a function is called.
+    """Show the very source that runs when a function is called, cut to what teaches.
+
+    The statements are those of the file, comments included. Above them stand the shapes that the
+    arguments must have, the arguments without their types, and the docstring's summary, each
+    wrapped to the width of a page.
 
     Parameters
     ----------
-    *objects : function, class or module
+    *objects : function or class
         Written in Python. Several are shown one after the other.
     whole : bool, default False
-        Show docstrings in full; otherwise they end where their lists of parameters begin.
+        Show the file's text unchanged, with types and the whole docstring.
 
     Returns
     -------
@@ -242,20 +249,74 @@ def _source(obj: Callable | type) -> str:
 
 
 def _brief(obj: Callable | type) -> str:
-    """Give the source of one object, its docstrings cut at their first section."""
+    """Give the source of one object with its head and its docstrings in short."""
     text = _source(obj)
-    lines = text.splitlines()
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    quotes = [
-        node.body[0]
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, documented) and ast.get_docstring(node) is not None
-    ]
-    for quoted in sorted(quotes, key=lambda quote: -quote.lineno):  # upwards: line numbers hold
-        first, last = quoted.lineno - 1, quoted.end_lineno
-        ruled = [i for i in range(first, last) if re.fullmatch(r" *-{3,}", lines[i])]
-        if ruled:  # a section: a title over a rule
-            kept = "\n".join(lines[first : ruled[0] - 1]).rstrip()
-            close = f"\n{' ' * quoted.col_offset}" if "\n" in kept else ""
-            lines[first:last] = (kept + close + '"""').splitlines()
-    return "\n".join(lines)
+    (node,) = ast.parse(text).body
+    return "\n".join(_short(node, text, text.splitlines()))
+
+
+def _short(node: ast.AST, text: str, lines: list[str]) -> Iterator[str]:
+    """Give the lines of a function or a class in short."""
+    indent = " " * node.col_offset
+    inner = indent + "    "
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and not decorator.args:
+            continue  # rules for numbers: no shapes to show
+        if isinstance(decorator, ast.Call):
+            words = [ast.get_source_segment(text, shape) for shape in decorator.args]
+            yield from _wrapped(indent + f"@{ast.unparse(decorator.func)}", words, "")
+        else:
+            yield f"{indent}@{ast.unparse(decorator)}"
+    if isinstance(node, ast.ClassDef):
+        yield lines[node.lineno - 1]
+    else:
+        yield from _wrapped(f"{indent}def {node.name}", _arguments(node.args, text), ":")
+    first = node.body[0]
+    documented = ast.get_docstring(node)
+    if documented:
+        summary = " ".join(documented.split("\n\n")[0].split())
+        quoted = textwrap.wrap(f'"""{summary}"""', WIDTH - len(inner))
+        yield from (inner + line for line in quoted)
+    parts = node.body[1:] if documented else node.body
+    start = first.end_lineno + 1 if documented else first.lineno
+    for part in parts:
+        if isinstance(node, ast.ClassDef) and isinstance(part, ast.FunctionDef):
+            head = min([part.lineno, *(each.lineno for each in part.decorator_list)])
+            yield from lines[start - 1 : head - 1]
+            yield from _short(part, text, lines)
+        else:
+            yield from lines[start - 1 : part.end_lineno]
+        start = part.end_lineno + 1
+
+
+def _arguments(args: ast.arguments, text: str) -> list[str]:
+    """Give the arguments of a function as they are written, without their types."""
+    named = [*args.posonlyargs, *args.args]
+    defaults = [None] * (len(named) - len(args.defaults)) + args.defaults
+    words = [_argument(each, default, text) for each, default in zip(named, defaults, strict=True)]
+    if args.vararg or args.kwonlyargs:
+        words.append(f"*{args.vararg.arg if args.vararg else ''}")
+    for each, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        words.append(_argument(each, default, text))
+    return words + ([f"**{args.kwarg.arg}"] if args.kwarg else [])
+
+
+def _argument(argument: ast.arg, default: ast.expr | None, text: str) -> str:
+    """Give one argument with its default."""
+    given = "" if default is None else f"={ast.get_source_segment(text, default)}"
+    return argument.arg + given
+
+
+def _wrapped(head: str, words: list[str], end: str) -> list[str]:
+    """Give ``head(words)`` on one line if it fits, else wrapped between the brackets."""
+    line = f"{head}({', '.join(words)}){end}"
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (len(head) - len(head.lstrip()))
+    lines, inner = [], indent + "   "
+    for word in words:
+        if len(inner) + len(word) + 2 > WIDTH:
+            lines.append(inner)
+            inner = indent + "   "
+        inner += f" {word},"
+    return [f"{head}(", *lines, inner, f"{indent}){end}"]

@@ -95,7 +95,7 @@ def attention_cost(
         return _tiled_cost(n, m, d_k, d_v, reach, tile or TILE)
     if kind == "windowed":
         if window is None:
-            raise ValueError("windowed attention needs a window, a whole number ≥ 1: got None")
+            raise ValueError("window must be a whole number ≥ 1, got None")
         return _tiled_cost(n, m, d_k, d_v, window, tile or window_tile(window))
     return _linear_cost(n, m, d_k, d_v, causal, chunk)
 

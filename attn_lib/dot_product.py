@@ -60,8 +60,9 @@ def softmax(x: Array, axis: int = -1) -> np.ndarray:
     -----
     A row with NaN or +∞ in it has no answer and gives NaN. Chapter 2.
     """
-    largest = x.max(axis=axis, keepdims=True, initial=np.finfo(x.dtype).min)
-    positive = np.exp(x - largest)  # the largest is finite even if all are −∞
+    lowest = np.finfo(x.dtype).min  # a row of −∞ stays finite
+    largest = x.max(axis=axis, keepdims=True, initial=lowest)
+    positive = np.exp(x - largest)
     total = positive.sum(axis=axis, keepdims=True)
     return positive / np.where(total == 0, 1, total)
 
@@ -131,10 +132,12 @@ def attention_weights(scores: Array, *, temperature: float = 1.0) -> np.ndarray:
     The temperature of a head is not that of sampling, which divides output logits. Chapters
     1 and 3.
     """
-    gaps = scores - scores.max(axis=-1, keepdims=True, initial=np.finfo(scores.dtype).min)
-    with np.errstate(over="ignore", invalid="ignore"):  # a tiny T makes −∞ of a gap, never +∞
-        shares = softmax(np.where(np.isneginf(gaps), gaps, gaps.astype(float) / temperature))
-    return shares
+    lowest = np.finfo(scores.dtype).min
+    gaps = scores - scores.max(axis=-1, keepdims=True, initial=lowest)
+    # A gap is ≤ 0: a tiny T makes it −∞, never +∞. −∞ stays −∞.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = gaps.astype(float) / temperature
+    return softmax(np.where(np.isneginf(gaps), gaps, scaled))
 
 
 @takes("Q (..., n, d_k≥1)", "K (..., m, d_k)", "V (..., m, d_v)")
@@ -265,4 +268,5 @@ def cross_attention(
     Chapter 7.
     """
     Q, K, V = X @ W_Q, Y @ W_K, Y @ W_V
-    return attention(Q, K, V, mask=mask, scale=scale, temperature=temperature)
+    options = {"mask": mask, "scale": scale, "temperature": temperature}
+    return attention(Q, K, V, **options)

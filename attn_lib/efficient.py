@@ -68,7 +68,7 @@ class SoftmaxState(NamedTuple):
     @property
     def output(self) -> np.ndarray:
         """The attention over the keys read so far, (..., n, d_v); zero where none was allowed."""
-        return _divide(self.accumulator, self.normaliser)
+        return divide(self.accumulator, self.normaliser)
 
 
 @takes("S (*queries, m)", "V (..., m, d_v)")
@@ -94,7 +94,7 @@ def softmax_state(S: Array, V: Array) -> SoftmaxState:
     """
     maximum = S.max(axis=-1, initial=-np.inf)
     P = S - finite_or_zero(maximum)[..., None]
-    np.exp(P, out=P)  # in place: a third tile would cost half as much again
+    np.exp(P, out=P)  # in place: a third tile costs half as much again
     return SoftmaxState(maximum, P.sum(axis=-1), P @ V)
 
 
@@ -119,12 +119,11 @@ def merge_states(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
     """
     maximum = np.maximum(a.maximum, b.maximum)
     shift = finite_or_zero(maximum)
-    factor_a, factor_b = np.exp(a.maximum - shift), np.exp(b.maximum - shift)
-    return SoftmaxState(
-        maximum,
-        factor_a * a.normaliser + factor_b * b.normaliser,
-        factor_a[..., None] * a.accumulator + factor_b[..., None] * b.accumulator,
-    )
+    f, g = np.exp(a.maximum - shift), np.exp(b.maximum - shift)
+    normaliser = f * a.normaliser + g * b.normaliser
+    read_a = f[..., None] * a.accumulator
+    read_b = g[..., None] * b.accumulator
+    return SoftmaxState(maximum, normaliser, read_a + read_b)
 
 
 def online_softmax(tiles: Iterable[tuple[Array, Array]]) -> Iterator[SoftmaxState]:
@@ -179,10 +178,10 @@ def attention_in_tiles(Q: Array, K: Array, V: Array, *, tile: tuple[int, int] = 
     rows, columns = tile
     outputs = []
     for i in range(0, max(1, Q.shape[-2]), rows):
-        q = Q[..., i : i + rows, :]
-        state = softmax_state(attention_scores(q, K[..., :0, :]), V[..., :0, :])
+        q, k, v = Q[..., i : i + rows, :], K[..., :0, :], V[..., :0, :]
+        state = softmax_state(attention_scores(q, k), v)  # nothing read
         for j in range(0, K.shape[-2], columns):
-            k, v = K[..., j : j + columns, :], V[..., j : j + columns, :]
+            k, v = (M[..., j : j + columns, :] for M in (K, V))
             read = softmax_state(attention_scores(q, k), v)
             state = merge_states(state, read)
         outputs.append(state.output)
@@ -400,11 +399,12 @@ class LinearState(NamedTuple):
 
     def average(self, F: np.ndarray) -> np.ndarray:
         """Give the output (..., n, d_v) for features (..., n, d_f); zero where nothing weighs."""
-        return _divide(*self.read(F))
+        return divide(*self.read(F))
 
     def write(self, F: np.ndarray, V: np.ndarray) -> "LinearState":
         """Give the state with m more keys, of features (..., m, d_f) and values (..., m, d_v)."""
-        return LinearState(self.memory + F.mT @ V, self.normaliser + F.sum(axis=-2))
+        normaliser = self.normaliser + F.sum(axis=-2)
+        return LinearState(self.memory + F.mT @ V, normaliser)
 
 
 @takes("x (...)")
@@ -603,6 +603,7 @@ class KVCache:
         K_room[..., start:stop, :], V_room[..., start:stop, :] = K, V
         self._K, self._V, self._length = K_room, V_room, stop
 
+    @takes("Q (..., n, d_k)", cast=False)
     def attend(self, Q: Array, *, scale: float | None = None) -> AttentionResult:
         """Let the newest tokens read everything up to themselves.
 
@@ -623,15 +624,19 @@ class KVCache:
         ValueError
             If the cache holds fewer than n tokens, or the shapes do not fit.
         """
-        Q = np.asarray(Q)
-        n = Q.shape[-2] if Q.ndim > 1 else 0
-        if self._K is None or n > self._length:
+        n, m = self.newest(Q), len(self)
+        keep = causal_mask(n, m, offset=m - n)
+        return attention(Q, self.keys, self.values, mask=keep, scale=scale)
+
+    def newest(self, Q: np.ndarray) -> int:
+        """Give the number of queries, or raise ValueError if there are not as many tokens."""
+        n = Q.shape[-2]
+        if n > len(self):
             raise ValueError(
                 f"append a token's key and value before it attends: Q {Q.shape} has {n} "
-                f"queries, the cache {self._length} keys"
+                f"queries, the cache {len(self)} keys"
             )
-        keep = causal_mask(n, self._length, offset=self._length - n)
-        return attention(Q, self.keys, self.values, mask=keep, scale=scale)
+        return n
 
     def _filled(self, room: np.ndarray | None) -> np.ndarray:
         if room is None:
@@ -739,7 +744,7 @@ def finite_or_zero(maximum: np.ndarray) -> np.ndarray:
     return np.where(np.isneginf(maximum), 0, maximum)
 
 
-def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Normalise rows; a row without any weight stays zero."""
     return numerator / np.where(denominator == 0, 1, denominator)[..., None]
 
@@ -759,7 +764,7 @@ def _linear_chunk(
     """Add the past, read from the state, and the chunk's own tokens, by masked weights."""
     numerator, denominator = state.read(Fq)
     A = np.tril(Fq @ Fk.mT)
-    output = _divide(numerator + A @ V, denominator + A.sum(axis=-1))
+    output = divide(numerator + A @ V, denominator + A.sum(axis=-1))
     return output, state.write(Fk, V)
 
 

@@ -296,7 +296,8 @@ def multi_head_layer(
     K = split_heads(source @ W_K + b_K, kv_heads)
     V = split_heads(source @ W_V + b_V, kv_heads)
     if past is not None:
-        K, V = (np.concatenate(pair, axis=-2) for pair in zip(past, (K, V), strict=True))
+        K = np.concatenate([past[0], K], axis=-2)
+        V = np.concatenate([past[1], V], axis=-2)
     keys, values = share_heads(K, heads), share_heads(V, heads)
     options = {"mask": mask, "scale": scale, "temperature": temperature}
     S, A, mixed = attention(Q, keys, values, **options)
@@ -333,7 +334,8 @@ def head_contributions(mixed: Array, W_O: Array) -> np.ndarray:
     -----
     Chapters 8 and 12.
     """
-    rows_of_each_head = W_O.reshape(mixed.shape[-3], mixed.shape[-1], W_O.shape[1])
+    h, _, d_v = mixed.shape[-3:]
+    rows_of_each_head = W_O.reshape(h, d_v, W_O.shape[1])
     return mixed @ rows_of_each_head
 
 

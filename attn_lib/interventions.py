@@ -346,7 +346,9 @@ def spearman(x: Array, y: Array, *, decimals: int | None = None) -> float:
     Chapter 12.
     """
     known = ~(np.isnan(x) | np.isnan(y))
-    pairs = [M[known] if decimals is None else M[known].round(decimals) for M in (x, y)]
-    r, s = (mean_ranks(M) - (len(M) + 1) / 2 for M in pairs)
+    x, y = x[known], y[known]
+    if decimals is not None:
+        x, y = x.round(decimals), y.round(decimals)
+    r, s = (mean_ranks(M) - (len(M) + 1) / 2 for M in (x, y))
     spread = np.sqrt((r @ r) * (s @ s))
     return float(r @ s / spread) if spread > 0 else float("nan")

@@ -91,9 +91,13 @@ def sinusoidal_positions(
     return table
 
 
-@takes(
-    "X (..., n, 2r≥2)", positions=places("X"), pairing=one_of("interleaved", "half"), base=positive
-)
+PAIRS = {  # the columns of the first and of the second coordinate of r pairs
+    "interleaved": lambda r: (slice(0, None, 2), slice(1, None, 2)),
+    "half": lambda r: (slice(0, r), slice(r, None)),
+}
+
+
+@takes("X (..., n, 2r≥2)", positions=places("X"), pairing=one_of(*PAIRS), base=positive)
 def rope(
     X: Array,
     positions: Array | None = None,
@@ -134,11 +138,12 @@ def rope(
     """
     r = X.shape[-1] // 2
     angles = positions[..., None] * float(base) ** (-np.arange(r) / r)
-    cos, sin = np.cos(angles).astype(X.dtype), np.sin(angles).astype(X.dtype)
-    half = pairing == "half"
-    a, b = (X[..., :r], X[..., r:]) if half else (X[..., 0::2], X[..., 1::2])
-    turned = a * cos - b * sin, a * sin + b * cos
-    return np.concatenate(turned, -1) if half else np.stack(turned, -1).reshape(X.shape)
+    cos, sin = (f(angles).astype(X.dtype) for f in (np.cos, np.sin))
+    first, second = PAIRS[pairing](r)
+    a, b, turned = X[..., first], X[..., second], np.empty_like(X)
+    turned[..., first] = a * cos - b * sin
+    turned[..., second] = a * sin + b * cos
+    return turned
 
 
 @takes(heads=whole(1))
@@ -211,7 +216,8 @@ def alibi_bias(
     """
     ahead = np.arange(m) - (np.arange(n)[:, None] + offset)
     bias = -slopes[..., None, None] * np.abs(ahead)
-    return np.where(ahead > 0, -np.inf, bias) if kind == "causal" else bias
+    hidden = (ahead > 0) & (kind == "causal")
+    return np.where(hidden, -np.inf, bias)
 
 
 @takes("table (..., 2r+1)", n=whole(0), m=whole(0, default="n"), offset=whole())
@@ -279,5 +285,6 @@ def equivariance_gap(
     Chapters 4 and 5.
     """
     moved, still = layer(X[..., permutation, :]), layer(X)
-    moved, still = (np.asarray(getattr(O, "output", O)) for O in (moved, still))
-    return float(np.linalg.norm(np.ravel(moved - still[..., permutation, :])))
+    moved, still = (getattr(O, "output", O) for O in (moved, still))
+    gap = np.asarray(moved) - np.asarray(still)[..., permutation, :]
+    return float(np.linalg.norm(gap.ravel()))

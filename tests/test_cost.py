@@ -101,12 +101,12 @@ def plain_in_place(Q, K, V):
     ],
 )
 def test_memory_is_what_is_traced(kind, options, n, d_v):
-    """To 10 % and 8192 numbers, which is what numpy's own buffers take."""
+    """To 10 % and 10240 numbers, which is what numpy's own buffers and the checks take."""
     Q, K, V = draw(n, d_k=64, d_v=d_v)
     function = plain_in_place if kind == "plain" else FUNCTIONS[kind]
     measured = peak_memory(lambda: function(Q, K, V, **options)) / 8 - n * d_v
     expected = attention_cost(n, d_k=64, d_v=d_v, kind=kind, **options).memory
-    assert measured == pytest.approx(expected, rel=0.10, abs=8192)
+    assert measured == pytest.approx(expected, rel=0.10, abs=10240)
 
 
 def test_memory_of_all_but_plain_attention_does_not_grow():
@@ -206,7 +206,7 @@ def test_cache_size_is_what_the_cache_holds():
 
 
 def test_refuses_what_it_cannot_count():
-    with pytest.raises(ValueError, match=r"kind must be one of plain, tiled.*got 'flash'"):
+    with pytest.raises(ValueError, match=r"kind must be one of 'plain', 'tiled'.*got 'flash'"):
         attention_cost(4, d_k=2, kind="flash")
     with pytest.raises(ValueError, match="window must be a whole number ≥ 1, got None"):
         attention_cost(4, d_k=2, kind="windowed")

@@ -163,11 +163,14 @@ def minilm(params: dict[str, np.ndarray], ids: ArrayLike) -> MiniLMResult:
     Wang et al. (2020) and Reimers and Gurevych (2019) for how this model was trained.
     """
     X = params["E"][ids] + params["P"][: ids.shape[-1]]
-    hidden, blocks = [layer_norm(X, params["gain"], params["bias"], eps=EPS)], []
+    X = layer_norm(X, params["gain"], params["bias"], eps=EPS)
+    hidden, blocks = [X], []
     for number in range(LAYERS):
         layer = layer_params(params, number)
-        blocks.append(block(hidden[-1], layer, heads=HEADS, norm="post", eps=EPS))
-        hidden.append(blocks[-1].output)
+        X = hidden[-1]
+        done = block(X, layer, heads=HEADS, norm="post", eps=EPS)
+        blocks.append(done)
+        hidden.append(done.output)
     return MiniLMResult(np.stack(hidden), blocks)
 
 

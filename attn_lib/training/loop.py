@@ -60,7 +60,8 @@ def adam_step(
     -----
     Chapter 10; Kingma and Ba (2015).
     """
-    mean, square, moved = dict(moments.mean), dict(moments.square), dict(params)
+    mean, square = dict(moments.mean), dict(moments.square)
+    moved = dict(params)
     for name, g in grads.items():
         mean[name] = betas[0] * mean[name] + (1 - betas[0]) * g
         square[name] = betas[1] * square[name] + (1 - betas[1]) * g * g
