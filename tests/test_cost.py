@@ -210,7 +210,7 @@ def test_refuses_what_it_cannot_count():
         attention_cost(4, d_k=2, kind="flash")
     with pytest.raises(ValueError, match="window must be a whole number ≥ 1, got None"):
         attention_cost(4, d_k=2, kind="windowed")
-    with pytest.raises(ValueError, match='"plain" or "tiled": got \'windowed\''):
+    with pytest.raises(ValueError, match="'plain', 'tiled', got 'windowed'"):
         data_moved(4, d_k=2, kind="windowed")
     with pytest.raises(RuntimeError, match="cannot be nested"):
         peak_memory(lambda: peak_memory(lambda: None))
