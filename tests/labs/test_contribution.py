@@ -14,7 +14,7 @@ from attn_lib.labs.contribution_lab import MODELS, STORED
 from attn_lib.model import transformer
 from attn_lib.training import load_checkpoints
 
-DATA = Path(__file__).parents[1] / "book" / "data"
+DATA = Path(__file__).parents[2] / "book" / "data"
 DEAR = (0, 0, 5, 4)  # the token that will be asked about learns what stood before it
 
 

@@ -22,7 +22,7 @@ from attn_lib.training import (
     train,
 )
 
-DATA = Path(__file__).resolve().parents[1] / "book" / "data"
+DATA = Path(__file__).resolve().parents[2] / "book" / "data"
 RUNS = ("induction", "reversal", "induction-two-heads")
 MEASURED = ("loss", "accuracy", "scores", "said", "chances", "weights")
 INDUCTION = ("induction", "induction-two-heads")
