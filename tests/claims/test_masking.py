@@ -19,7 +19,7 @@ from attn_lib.training import (
     score,
 )
 
-DATA = Path(__file__).parents[1] / "book" / "data"
+DATA = Path(__file__).parents[2] / "book" / "data"
 P = markov_chain()
 FLOOR = entropy_rate(P)
 

@@ -21,7 +21,7 @@ from attn_lib.model import transformer
 from attn_lib.proofs import cut_key, other_weights
 from attn_lib.training import every_period, induction_batch, load_checkpoints, score
 
-DATA = Path(__file__).parents[1] / "book" / "data"
+DATA = Path(__file__).parents[2] / "book" / "data"
 
 
 def repeats(period, size):

@@ -20,7 +20,7 @@ from attn_lib.training import (
     train,
 )
 
-DATA = Path(__file__).parents[1] / "book" / "data"
+DATA = Path(__file__).parents[2] / "book" / "data"
 REVERSAL = RECIPES["reversal"].config
 BATCHES = held_out("reversal", 2, seed=1)
 MIRROR = np.eye(12, dtype=np.float32)[::-1]

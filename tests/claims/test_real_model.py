@@ -14,7 +14,7 @@ BANK = ("river", "muddy", "account", "loans", "fish")
 
 @pytest.fixture(scope="module")
 def data():
-    return read_export(Path(__file__).resolve().parents[1] / "book/data/minilm.npz")
+    return read_export(Path(__file__).resolve().parents[2] / "book/data/minilm.npz")
 
 
 def length(c, G):

@@ -30,7 +30,7 @@ from attn_lib.training import (
     train,
 )
 
-DATA = Path(__file__).parents[1] / "book" / "data"
+DATA = Path(__file__).parents[2] / "book" / "data"
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from attn_lib.training import (
     train,
 )
 
-PAGE = (Path(__file__).parents[1] / "book" / "scaling.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "book" / "scaling.md").read_text(encoding="utf-8")
 
 
 def page(*names):
