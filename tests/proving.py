@@ -1,7 +1,8 @@
-"""What the tests of proofs share: each proof built once, and a false claim found out."""
+"""What the tests of proofs share: each proof built once, and a test made of false claims."""
 
 from functools import cache
 
+import pytest
 import sympy as sp
 
 
@@ -19,15 +20,19 @@ def changed(step):
     return (step.left if step.relation == "≥" else step.right) + more
 
 
-def refutes(proof, step, claim):
-    """Whether a proof with another right side in one step fails there, and says so.
+def found_out(claims):
+    """Make a test of false claims by name: (proof, step, another right side for it).
 
-    `step` is counted as Python counts. A `claim` that is a function is given the step.
+    A step is counted as Python counts. A right side that is a function is given the step.
     """
-    true = built(proof)
-    if callable(claim):
-        claim = claim(true.steps[step])
-    false = true.claiming(claim, step=step)
-    number = step % len(true.steps) + 1
-    said = all(f"see step {number}" in text for text in (repr(false), false._repr_markdown_()))
-    return not false.holds and false.failing == (number,) and said
+
+    @pytest.mark.parametrize(("proof", "step", "claim"), claims.values(), ids=claims)
+    def test(proof, step, claim):
+        true = built(proof)
+        false = true.claiming(claim(true.steps[step]) if callable(claim) else claim, step=step)
+        number = step % len(true.steps) + 1
+        assert not false.holds and false.failing == (number,), false
+        assert f"see step {number}" in repr(false)
+        assert f"see step {number}" in false._repr_markdown_()
+
+    return test
