@@ -15,7 +15,7 @@ from attn_lib import (
     softmax,
     split_heads,
 )
-from attn_lib.checks.mistakes import MULTI_HEAD_MISTAKES
+from attn_lib.checks.heads import MULTI_HEAD_MISTAKES
 from attn_lib.interventions import zero_heads
 from attn_lib.model import layer_params, transformer
 from attn_lib.training import (
