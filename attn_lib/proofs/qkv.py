@@ -21,7 +21,6 @@ from attn_lib.proofs.steps import (
 
 __all__ = [
     "only_products_matter",
-    "own_score_is_largest",
     "score_rank",
     "softmax_shift",
     "tied_keys_and_values",
@@ -82,43 +81,6 @@ def tied_keys_and_values() -> Proof:
                 r"never returns a smaller value.",
                 r"\operatorname{Var}_a(u)",
                 by_pairs,
-                0,
-            ),
-        ),
-    )
-
-
-def own_score_is_largest() -> Proof:
-    """Prove when a token scores highest with itself: W_Q = W_K and keys of one length.
-
-    Chapter 2.
-    """
-    k, l = symbols("k", 2), symbols("l", 2)
-    lead, gap = k.dot(k) - k.dot(l), (k - l).dot(k - l) / 2
-    tex = r"\mathbf{k}\cdot\mathbf{k} - \mathbf{k}\cdot\mathbf{l}"
-    return Proof(
-        r"With $W_Q = W_K$ and keys of one length no key beats a token's own; a longer key can.",
-        (
-            equal(
-                r"With tied weights the query is the token's own key $\mathbf{k}$. Its lead over "
-                r"another key $\mathbf{l}$, rearranged:",
-                tex,
-                lead,
-                gap + (k.dot(k) - l.dot(l)) / 2,
-                right_tex=r"\tfrac12\lVert\mathbf{k} - \mathbf{l}\rVert^2"
-                r" + \tfrac12(\lVert\mathbf{k}\rVert^2 - \lVert\mathbf{l}\rVert^2)",
-            ),
-            equal(
-                r"A longer key in the same direction wins: for $\mathbf{l} = 2\mathbf{k}$ the lead "
-                r"is negative.",
-                tex,
-                lead.subs(stand_for(l, 2 * k)),
-                -k.dot(k),
-            ),
-            at_least(
-                r"With one length only the squared distance is left, and it is not negative.",
-                tex + r" = \tfrac12\lVert\mathbf{k} - \mathbf{l}\rVert^2",
-                gap,
                 0,
             ),
         ),

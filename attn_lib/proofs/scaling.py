@@ -26,12 +26,12 @@ __all__ = [
     "jacobian_norm",
     "median_and_mean",
     "random_sign",
+    "raw_is_stretched",
     "score_variance",
     "score_variance_with_means",
     "softmax_jacobian",
     "tied_weights",
     "tied_weights_two_tokens",
-    "undivided",
     "variance_given_the_query",
     "variance_over_the_weights",
 ]
@@ -684,7 +684,7 @@ def median_and_mean() -> Proof:
     )
 
 
-def undivided() -> Proof:
+def raw_is_stretched() -> Proof:
     """Prove what leaving out 1/√d_k is: another start and another learning rate, nothing else.
 
     Chapter 3.

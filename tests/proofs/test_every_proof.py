@@ -16,6 +16,7 @@ from attn_lib import proofs
 from attn_lib.proofs import Proof
 
 ROOM = Path(proofs.__file__).parent
+BOOK = Path(__file__).parents[2] / "book"
 CHAPTERS = {path.stem: getattr(proofs, path.stem) for path in sorted(ROOM.glob("[a-z]*.py"))}
 STEPS = CHAPTERS.pop("steps")
 NAMES = [name for name in proofs.__all__ if name not in ("Proof", "Step")]
@@ -63,6 +64,14 @@ def test_a_chapter_lists_all_its_proofs(chapter):
         and inspect.signature(function).return_annotation is Proof
     ]
     assert sorted(made) == chapter.__all__ != []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_shows_its_proofs(chapter):
+    """In the open or behind a fold: the last line of a cell."""
+    page = (BOOK / f"{chapter.replace('_', '-')}.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^(\w+)\(\)\n```$", page, re.M))
+    assert set(CHAPTERS[chapter].__all__) <= shown
 
 
 def test_no_proof_hides_another_name():

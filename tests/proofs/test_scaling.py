@@ -13,12 +13,12 @@ from attn_lib.proofs import (
     jacobian_norm,
     median_and_mean,
     random_sign,
+    raw_is_stretched,
     score_variance,
     score_variance_with_means,
     softmax_jacobian,
     tied_weights,
     tied_weights_two_tokens,
-    undivided,
     variance_given_the_query,
     variance_over_the_weights,
 )
@@ -55,7 +55,7 @@ FALSE = {
     "the eigenvalue is a(1 − a)": (jacobian_norm, 0, sp.Matrix([[0, one * (1 - one)]])),
     "the mean gradient vanishes too": (median_and_mean, -1, 0),
     "every gradient stays": (median_and_mean, 4, 1),
-    "the gradient is divided by √d_k": (undivided, 2, lambda step: step.right / 2),
+    "the gradient is divided by √d_k": (raw_is_stretched, 2, lambda step: step.right / 2),
 }
 
 test_a_false_statement_is_found_out = found_out(FALSE)
