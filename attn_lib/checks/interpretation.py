@@ -1,0 +1,199 @@
+"""Checks of the exercises of chapter 12, and the known mistakes in them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from attn_lib.checks.engine import Case, Mistake, Report, check_function, random_inputs
+from attn_lib.dot_product import softmax
+
+__all__ = ["check_cut_edge", "check_edge_norms"]
+
+
+def _lengths(M):
+    return np.sqrt((M**2).sum(axis=-1))
+
+
+EDGE_NORM_MISTAKES = (
+    Mistake(
+        "the weights alone",
+        "these are the weights. How long is the value that each of them carries?",
+        lambda A, V, W_O: np.array(A),
+    ),
+    Mistake(
+        "no output map",
+        "you measure the value before the output map. What the edge adds to the stream is "
+        "a_ij v_j W_O, and W_O can make a long value short.",
+        lambda A, V, W_O: A * _lengths(V),
+    ),
+    Mistake(
+        "no weight",
+        "you measure what each key *would* write. A query takes the part a_ij of it.",
+        lambda A, V, W_O: np.ones_like(A) * _lengths(V @ W_O),
+    ),
+    Mistake(
+        "squared length",
+        "you leave out the square root, so an edge that carries twice as much counts four times.",
+        lambda A, V, W_O: A**2 * _lengths(V @ W_O) ** 2,
+    ),
+    Mistake(
+        "sum of absolute entries",
+        "you add the sizes of the entries. The length of a vector is the root of the sum of "
+        "squares; yours changes when the stream is turned.",
+        lambda A, V, W_O: A * np.abs(V @ W_O).sum(axis=-1),
+    ),
+    Mistake(
+        "length of the sum",
+        "you add up what all edges of a query carry and measure that: one number a query. Measure "
+        "each term alone.",
+        lambda A, V, W_O: _lengths(A @ V @ W_O),
+    ),
+    Mistake(
+        "values of the query",
+        "you take the value of the query, row i. An edge carries the value of its key: the lengths "
+        "belong to the columns.",
+        lambda A, V, W_O: A * _lengths(V @ W_O)[:, None],
+    ),
+    Mistake(
+        "shares",
+        "you divide each row by its sum. Shares hide whether a head writes much or little.",
+        lambda A, V, W_O: (
+            A * _lengths(V @ W_O) / (A * _lengths(V @ W_O)).sum(axis=-1, keepdims=True)
+        ),
+    ),
+)
+
+
+def check_edge_norms(function: Callable) -> Report:
+    """Check ``f(A, V, W_O)``: the length of a_ij v_j W_O for every edge of one head, (n, m)."""
+
+    def case(seed, n, m, d_v, d, note=""):
+        inputs = random_inputs(seed, S=(n, m), V=(m, d_v), W_O=(d_v, d))
+        return Case({"A": softmax(inputs.pop("S"))} | inputs, note)
+
+    return check_function(
+        function,
+        right=lambda A, V, W_O: A * np.linalg.norm(V @ W_O, axis=-1),
+        cases=[
+            case(0, 4, 4, 3, 5),
+            case(1, 3, 6, 2, 4, "fewer queries than keys"),
+            case(2, 5, 1, 4, 2, "one key"),
+        ],
+        mistakes=EDGE_NORM_MISTAKES,
+        returns=("norms",),
+    )
+
+
+def _cut(A, query, key, renormalise, grow):
+    cut = A.copy()
+    cut[query, key] = 0
+    if renormalise:
+        grow(cut)
+    return cut
+
+
+def _grow(cut, query):
+    total = cut[query].sum()
+    cut[query] /= total if total else 1
+
+
+def _grow_bare(cut, query):
+    with np.errstate(invalid="ignore"):
+        cut[query] /= cut[query].sum()
+
+
+def _cut_row(A, query, key, renormalise):
+    return _cut(A, query, key, renormalise, lambda cut: _grow(cut, query))
+
+
+def _cut_column(A, query, key, renormalise):
+    cut = A.copy()
+    cut[:, key] = 0
+    if renormalise:
+        totals = cut.sum(axis=-1, keepdims=True)
+        cut /= np.where(totals == 0, 1, totals)
+    return cut
+
+
+def _shared_out(A, query, key, renormalise):
+    cut = A.copy()
+    cut[query, key] = 0
+    if renormalise:
+        others = np.arange(A.shape[1]) != key
+        cut[query, others] += A[query, key] / others.sum()
+    return cut
+
+
+CUT_EDGE_MISTAKES = (
+    Mistake(
+        "query and key exchanged",
+        "you cut the edge the other way round: A[query, key], rows are queries.",
+        lambda A, query, key, renormalise: _cut_row(A, key, query, renormalise),
+    ),
+    Mistake(
+        "always renormalised",
+        "without `renormalise` the row must be left with a sum below one.",
+        lambda A, query, key, renormalise: _cut_row(A, query, key, True),
+    ),
+    Mistake(
+        "never renormalised",
+        "with `renormalise` the other weights of the row grow until it sums to one. (Dividing "
+        "before the cut changes nothing: the row sums to one then.)",
+        lambda A, query, key, renormalise: _cut_row(A, query, key, False),
+    ),
+    Mistake(
+        "the key cut for every query",
+        "you take the key away from all queries. One edge is one entry.",
+        _cut_column,
+    ),
+    Mistake(
+        "the column renormalised",
+        "you make the key's column sum to one. The row must: a query shares itself out.",
+        lambda A, query, key, renormalise: _cut(
+            A, query, key, renormalise, lambda cut: _grow(cut.T, key)
+        ),
+    ),
+    Mistake(
+        "shared out evenly",
+        "you give every other key the same part of what is freed. Under a mask the ratios "
+        "between the other weights stay: divide the row by its sum.",
+        _shared_out,
+    ),
+    Mistake(
+        "an empty row divided by zero",
+        "NaN when the edge was the whole row: a query with nothing left to read has weights 0.",
+        lambda A, query, key, renormalise: _cut(
+            A, query, key, renormalise, lambda cut: _grow_bare(cut, query)
+        ),
+    ),
+)
+
+
+def check_cut_edge(function: Callable) -> Report:
+    """Check ``f(A, query, key, renormalise)``: the weights with one edge taken away."""
+
+    def case(seed, n, m, query, key, renormalise, note=""):
+        A = softmax(random_inputs(seed, S=(n, m))["S"])
+        edge = {"query": query, "key": key, "renormalise": renormalise}
+        return Case({"A": A} | edge, note)
+
+    def right(A, query, key, renormalise):
+        cut = A.copy()
+        cut[query, key] = 0
+        if renormalise:
+            left = cut[query].sum()
+            cut[query] = cut[query] / left if left > 0 else 0
+        return cut
+
+    return check_function(
+        function,
+        right=right,
+        cases=[
+            case(0, 4, 4, 2, 1, True),
+            case(1, 5, 5, 0, 3, False),
+            case(2, 3, 6, 1, 2, True, "fewer queries than keys"),
+            Case({"A": np.eye(3), "query": 2, "key": 2, "renormalise": True}, "the whole row cut"),
+        ],
+        mistakes=CUT_EDGE_MISTAKES,
+        returns=("weights",),
+    )
