@@ -12,7 +12,7 @@ from attn_lib import attention, causal_mask
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
 from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab
-from attn_lib.labs.traits import Choice, Flag, Real, Whole, between, one_of
+from attn_lib.labs.traits import Choice, Flag, Real, Refused, Whole, between, one_of
 
 MASKS = ("none", "causal")
 COLDEST, HOTTEST = 0.01, 100.0
@@ -52,7 +52,8 @@ class AttentionLab(Lab):
     Raises
     ------
     ValueError
-        If a scene is unknown, an order is no permutation, or a number is out of its range.
+        If a scene is unknown or two have one name, an order is no permutation, or a number is
+        out of its range.
 
     Notes
     -----
@@ -63,9 +64,9 @@ class AttentionLab(Lab):
     settings = ("scene", "query", "order", "d_k", "scale", "temperature", "mask", "seed")
 
     scene = traitlets.Unicode().tag(sync=True)
-    query = traitlets.Int().tag(sync=True)
+    query = Whole(0)
     order = traitlets.List(traitlets.Int()).tag(sync=True)
-    d_k = traitlets.Int().tag(sync=True)
+    d_k = Whole(0)
     scale = Flag(True)
     temperature = Real(1.0, COLDEST, HOTTEST)
     mask = Choice(MASKS)
@@ -83,6 +84,10 @@ class AttentionLab(Lab):
     ):
         between("n, the number of tokens of the random scene,", n, 2, 64)
         given = list(SCENES.values()) if scenes is None else list(scenes)
+        names = [each.name for each in given] + [RANDOM["name"]]
+        for name in names:
+            if names.count(name) > 1:
+                raise Refused(f"two scenes have the name {name!r}: each needs its own")
         self._drawn = {each.name: each for each in given}
         self._n = n
         self.set_trait("scenes", [*map(_as_json, given), {**RANDOM, "n": n, "note": RANDOM_NOTE}])
@@ -127,7 +132,7 @@ class AttentionLab(Lab):
     def _valid_order(self, proposal) -> list[int]:
         n = len(self._defaults(self.scene)["order"])
         if sorted(proposal["value"]) != list(range(n)):
-            raise ValueError(
+            raise Refused(
                 f"order must hold each of 0 to {n - 1} once (scene {self.scene!r} has {n} tokens), "
                 f"got {proposal['value']}"
             )
@@ -144,7 +149,7 @@ class AttentionLab(Lab):
         if self.scene == "random":
             return between("d_k", proposal["value"], 1, RANDOM["d_k"])
         if proposal["value"] != fixed:
-            raise ValueError(
+            raise Refused(
                 f"scene {self.scene!r} has keys of width {fixed}, which is part of it: d_k "
                 f"can change in scene 'random' only, got {proposal['value']}"
             )

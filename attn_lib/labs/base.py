@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import difflib
 import html
 import inspect
 import io
@@ -46,6 +47,23 @@ class Lab(anywidget.AnyWidget):
     kind = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
+
+    def __init__(self, **state):
+        for key in state:
+            if not self.has_trait(key):
+                names = [*self.settings, "name", "title"]
+                near = difflib.get_close_matches(key, names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f": it has {', '.join(names)}"
+                raise TypeError(f"{type(self).__name__} has no setting {key!r}{hint}")
+        super().__init__(**state)
+
+    def set_state(self, sync_data: dict) -> None:
+        """Take a front end's message; if it is refused, tell the front end what still holds."""
+        try:
+            super().set_state(sync_data)
+        except traitlets.TraitError:
+            self.send_state([key for key in sync_data if key in self.keys])
+            raise
 
     @traitlets.default("kind")
     def _kind(self) -> str:

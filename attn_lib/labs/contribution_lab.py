@@ -25,7 +25,7 @@ from attn_lib.interventions import (
     spearman,
 )
 from attn_lib.labs.base import Lab
-from attn_lib.labs.traits import Choice, Flag, Whole, one_of
+from attn_lib.labs.traits import Choice, Flag, Refused, Whole, one_of
 from attn_lib.model import Config, Params, param_shapes, transformer
 from attn_lib.training import RECIPES
 
@@ -104,7 +104,7 @@ class ContributionLab(Lab):
         edges = self._different("cut", proposal["value"], "[layer, head, query, key]", bounds)
         for edge in edges:
             if edge[3] > edge[2]:
-                raise ValueError(f"cut: a query may not look at a later key, got {edge}")
+                raise Refused(f"cut: a query may not look at a later key, got {edge}")
         return edges
 
     @traitlets.validate("zero")
@@ -116,10 +116,10 @@ class ContributionLab(Lab):
         bounds, kept = (_config(self.model).layers, self.heads, *more), []
         for item in given:
             if not isinstance(item, Sequence) or len(item) != len(bounds):
-                raise ValueError(f"{name} must be a list of {form}, got {item!r}")
-            if not all(int(part) == part and 0 <= part < end for part, end in zip(item, bounds)):  # noqa: B905
+                raise Refused(f"{name} must be a list of {form}, got {item!r}")
+            if not all(part in range(end) for part, end in zip(item, bounds, strict=True)):
                 ends = ", ".join(str(end - 1) for end in bounds)
-                raise ValueError(f"{name}: {form} must be from 0 to {ends}, got {list(item)}")
+                raise Refused(f"{name}: {form} must be from 0 to {ends}, got {list(item)}")
             if [int(part) for part in item] not in kept:
                 kept.append([int(part) for part in item])
         return kept

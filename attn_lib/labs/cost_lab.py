@@ -10,7 +10,7 @@ from attn_lib.cost import attention_cost, cache_size, layer_cost
 from attn_lib.figures import cost_figure
 from attn_lib.labs.base import Lab
 from attn_lib.labs.numbers import byte_size, scientific
-from attn_lib.labs.traits import Choice, Whole
+from attn_lib.labs.traits import Choice, Refused, Whole
 
 VARIANTS = ("full", "cached", "tiled", "windowed", "linear")
 BYTES = 2  # of a 16-bit number
@@ -66,7 +66,7 @@ class CostLab(Lab):
     def _shared_evenly(self, proposal) -> int:
         sizes = {"d": self.d, "h": self.h, proposal["trait"].name: proposal["value"]}
         if sizes["d"] % sizes["h"]:
-            raise ValueError(
+            raise Refused(
                 f"the heads share the width evenly: d must be a multiple of h, "
                 f"got d = {sizes['d']} and h = {sizes['h']}"
             )

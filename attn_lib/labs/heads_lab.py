@@ -16,7 +16,7 @@ from attn_lib.heads import (
     multi_head_parameters,
 )
 from attn_lib.labs.base import Lab
-from attn_lib.labs.traits import Choice, Flag, Whole, between
+from attn_lib.labs.traits import Choice, Flag, Refused, Whole, between
 
 RANDOM_N, RANDOM_D = 4, 12
 _ASK = 20.0  # so strongly is a place asked for that its weight is 1 to four decimals
@@ -127,10 +127,10 @@ class HeadsLab(Lab):
     settings = ("scene", "heads", "kv_heads", "head", "query", "swapped", "seed")
 
     scene = Choice([scene["name"] for scene in SCENES])
-    heads = traitlets.Int(4).tag(sync=True)
-    kv_heads = traitlets.Int(None, allow_none=True).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)
-    query = traitlets.Int(0).tag(sync=True)
+    heads = Whole(4)
+    kv_heads = Whole(None, allow_none=True)
+    head = Whole(0)
+    query = Whole(0)
     swapped = Flag(False)
     seed = Whole(0, 0, 9999)
     scenes = traitlets.List(SCENES, read_only=True).tag(sync=True)
@@ -180,14 +180,14 @@ class HeadsLab(Lab):
                 if self.scene == "random"
                 else "be those that scene 'roles' is built for"
             )
-            raise ValueError(f"heads must {why}: {', '.join(some)} or {last}, got {heads}")
+            raise Refused(f"heads must {why}: {', '.join(some)} or {last}, got {heads}")
         return heads
 
     @traitlets.validate("kv_heads")
     def _valid_kv_heads(self, proposal) -> int | None:
         kv_heads = proposal["value"]
         if kv_heads is not None and (kv_heads < 1 or self.heads % kv_heads):
-            raise ValueError(f"kv_heads must divide heads = {self.heads}, got {kv_heads}")
+            raise Refused(f"kv_heads must divide heads = {self.heads}, got {kv_heads}")
         return kv_heads
 
     @traitlets.validate("head")

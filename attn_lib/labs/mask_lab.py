@@ -32,7 +32,7 @@ class MaskLab(Lab):
         For the prefix mask: keys that everybody may see.
     length : int, default 12
         Keys from this one on are padding; m or more means that there is none.
-    scores : {"equal", "random"}
+    scores_are : {"equal", "random"}
         All scores 0, so that weights show the mask alone; or drawn from N(0, 1).
     inverted : bool, default False
         Hand the mask to a function that reads True as *forbidden*.

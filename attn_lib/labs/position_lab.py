@@ -11,7 +11,7 @@ from attn_lib.draws import normals
 from attn_lib.examples import random_scene
 from attn_lib.figures import position_figure
 from attn_lib.labs.base import Lab
-from attn_lib.labs.traits import Choice, Whole, between
+from attn_lib.labs.traits import Choice, Refused, Whole, between
 from attn_lib.masks import causal_mask, combine_masks
 from attn_lib.positions import (
     add_positions,
@@ -85,7 +85,7 @@ class PositionLab(Lab):
     d = Whole(8, 2, 32)
     offset = Whole(-3, -REACH, REACH)
     shift = Whole(5, 0, FARTHEST)
-    query = traitlets.Int(0).tag(sync=True)
+    query = Whole(0)
     order = traitlets.List(traitlets.Int()).tag(sync=True)
     mask = Choice(MASKS)
     seed = Whole(0, 0, 9999)
@@ -100,13 +100,13 @@ class PositionLab(Lab):
     @traitlets.validate("d")
     def _valid_d(self, proposal) -> int:
         if proposal["value"] % 2:
-            raise ValueError(f"d must be even, RoPE turns pairs: got {proposal['value']}")
+            raise Refused(f"d must be even, RoPE turns pairs: got {proposal['value']}")
         return proposal["value"]
 
     @traitlets.validate("order")
     def _valid_order(self, proposal) -> list[int]:
         if sorted(proposal["value"]) != list(range(self.n)):
-            raise ValueError(
+            raise Refused(
                 f"order must hold each of 0 to {self.n - 1} once (there are {self.n} tokens), "
                 f"got {proposal['value']}"
             )

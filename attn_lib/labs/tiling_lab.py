@@ -53,7 +53,7 @@ class TilingLab(Lab):
     tile_queries = Whole(3, 1, N)
     tile_keys = Whole(3, 1, N)
     mask = Choice(("none", "causal", "window", "padding"))
-    step = traitlets.Int(5).tag(sync=True)
+    step = Whole(5)
     query = Whole(4, 0, N - 1)
     seed = Whole(1, 0, 9999)  # its maxima rise in every tile of the first picture
     title = traitlets.Unicode("Softmax, one tile at a time").tag(sync=True)

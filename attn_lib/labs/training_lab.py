@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from attn_lib.dot_product import softmax
 from attn_lib.figures import training_figure
 from attn_lib.labs.base import Lab
-from attn_lib.labs.traits import between, one_of
+from attn_lib.labs.traits import Refused, Whole, between, one_of
 from attn_lib.model import Params, transformer
 from attn_lib.training import (
     TRANSFORMER,
@@ -83,9 +83,9 @@ class TrainingLab(Lab):
     settings = ("run", "step", "head", "query")
 
     run = traitlets.Unicode("induction").tag(sync=True)
-    step = traitlets.Int().tag(sync=True)
-    head = traitlets.Int().tag(sync=True)
-    query = traitlets.Int().tag(sync=True)
+    step = Whole(0)
+    head = Whole(0)
+    query = Whole(0)
     runs = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("Attention forming, step by step").tag(sync=True)
 
@@ -113,7 +113,7 @@ class TrainingLab(Lab):
         value, steps = proposal["value"], self._here["steps"]
         if value not in steps:
             nearest = min(steps, key=lambda step: abs(step - value))
-            raise ValueError(
+            raise Refused(
                 f"step must be one that is stored of run {self.run!r}, from {steps[0]} to "
                 f"{steps[-1]}; the nearest to {value} is {nearest}"
             )
@@ -319,7 +319,8 @@ def record(run: Run, *, last: int | None = None) -> dict:
     Raises
     ------
     ValueError
-        If the model is another, no moments were kept, or the sequence is too long to be shown.
+        If the model is another, no moments were kept, a parameter is no longer a finite number,
+        or the sequence is too long to be shown.
 
     Notes
     -----
@@ -332,6 +333,9 @@ def record(run: Run, *, last: int | None = None) -> dict:
         raise ValueError(
             "the run has kept no moments: train it with, for instance, keep=range(0, 101, 5)"
         )
+    for step in steps:
+        if not all(np.isfinite(part).all() for part in run.kept[step].values()):
+            raise ValueError(f"step {step} of the run holds numbers that are not finite")
     batches, shown = _held_out(recipe)
     n, config = shown.tokens.shape[1], recipe.config
     if n > LONGEST:
