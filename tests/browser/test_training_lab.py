@@ -12,7 +12,7 @@ from browser.panel_driver import PanelDriver, link, tab_stops
 
 from attn_lib.labs import TrainingLab
 from attn_lib.labs.base import STATIC
-from attn_lib.labs.training_lab import stored_runs
+from attn_lib.labs.training.lab import stored_runs
 from attn_lib.training import RECIPES, start, train
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}

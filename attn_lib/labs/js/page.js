@@ -1,7 +1,7 @@
 // The page host: brings every lab of a built page alive, with no kernel and no network.
 import { parseFragment } from "./fragment.js";
 import { link } from "./frame.js";
-import { labs } from "./labs.js";
+import { labs } from "labs";
 
 /** A model like anywidget's, over plain data. */
 function plainModel(data) {

@@ -1,6 +1,6 @@
 // The kernel host: what anywidget loads in JupyterLab, VS Code, Colab or marimo.
 import { h } from "./dom.js";
-import { labs } from "./labs.js";
+import { labs } from "labs";
 
 const literal = (value) => (value === null ? "None" : typeof value === "boolean" ? (value ? "True" : "False") : Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : JSON.stringify(value));
 
