@@ -2,6 +2,7 @@
 as a whole.
 """
 
+import gzip
 import json
 import os
 import re
@@ -105,7 +106,12 @@ def test_wheel_holds_the_labs_and_nothing_of_their_workshop(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     library, labs = ROOT / "attn_lib", ROOT / "attn_lib/labs"
-    data = [library / "colors.json", *labs.glob("*/data.json"), *labs.glob("static/*")]
+    data = [
+        library / "colors.json",
+        labs / "heights.json",
+        *labs.glob("*/data.json"),
+        *labs.glob("static/*"),
+    ]
     for path in [*library.rglob("*.py"), *data]:
         if "node_modules" not in path.parts:
             assert path.relative_to(ROOT).as_posix() in names
@@ -181,6 +187,12 @@ def test_bundle_is_fresh(node_modules, tmp_path):
     for path in (ROOT / "attn_lib/labs/static").iterdir():
         made = labs / "static" / path.name
         assert made.read_bytes() == path.read_bytes(), f"{path.name} is stale: npm run build"
+
+
+def test_bundle_is_small():
+    """What a page loads for all its labs, as servers send it."""
+    for name in ("labs.page.js", "labs.mjs"):
+        assert len(gzip.compress((ROOT / "attn_lib/labs/static" / name).read_bytes())) <= 64_000
 
 
 # --- the built book -------------------------------------------------------------------------------

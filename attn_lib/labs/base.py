@@ -8,6 +8,7 @@ import html
 import inspect
 import io
 import json
+from functools import cache
 from pathlib import Path
 
 import anywidget
@@ -15,6 +16,8 @@ import traitlets
 from matplotlib.figure import Figure
 
 STATIC = Path(__file__).parent / "static"
+HEIGHTS = Path(__file__).parent / "heights.json"  # measured by tests/browser/heights.py
+UNMEASURED = [{"px": [700, 1400]}]
 
 # What `save` writes: one file, nothing beside it.
 _PAGE = """<!doctype html>
@@ -43,7 +46,6 @@ class Lab(anywidget.AnyWidget):
     _css = STATIC / "labs.css"
 
     settings: tuple[str, ...] = ()
-    reserve: tuple[int, int] = (700, 1400)  # px of height in a page's column and on a phone, about
     kind = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
@@ -68,6 +70,27 @@ class Lab(anywidget.AnyWidget):
     @traitlets.default("kind")
     def _kind(self) -> str:
         return type(self).__name__
+
+    @property
+    def reserve(self) -> tuple[int, int]:
+        """Height in px that a page keeps for the lab before it is drawn: in a column, on a phone.
+
+        It is that of the nearest state that was measured.
+        """
+        wide, narrow = min(_heights().get(self.kind, UNMEASURED), key=self._distance)["px"]
+        return wide, narrow
+
+    def _distance(self, measured: dict) -> float:
+        """Tell how far a measured state is from the present one; of a list the length counts."""
+        far = 0.0
+        for name, there in measured.items():
+            if name != "px":
+                here = getattr(self, name)
+                if isinstance(there, str):
+                    far += 1000 * (here != there)
+                else:
+                    far += abs((len(here) if isinstance(here, list) else here) - there)
+        return far
 
     def describe(self) -> str:
         """Say in one sentence what the lab shows now."""
@@ -154,6 +177,11 @@ class Overview:
 def overview() -> Overview:
     """Show every lab of the book in a table."""
     return Overview()
+
+
+@cache
+def _heights() -> dict[str, list[dict]]:
+    return json.loads(HEIGHTS.read_text(encoding="ascii"))
 
 
 def _png(figure: Figure) -> tuple[int, int, str]:

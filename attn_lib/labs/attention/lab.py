@@ -212,12 +212,6 @@ class AttentionLab(Lab):
         """The row in which the chosen query stands now."""
         return self.order.index(self.query)
 
-    @property
-    def reserve(self) -> tuple[int, int]:
-        """Height in px that a page keeps for the lab before it is drawn."""
-        n = len(self.order)
-        return 770 + 25 * n, 1270 + 88 * n
-
     def describe(self) -> str:
         """Say what the chosen query reads most, and how widely it spreads."""
         tokens, a = self.tokens, self.weights[self.query_row]

@@ -227,13 +227,6 @@ class ContributionLab(Lab):
         where = f"layer {layer + 1}" + (f", head {head + 1}" if self.heads > 1 else "")
         return f"{where}: {self.names[query]} ← {self.names[key]}"
 
-    @property
-    def reserve(self) -> tuple[int, int]:
-        """Height in px that a page keeps for the lab before it is drawn."""
-        if self.heads == 1:
-            return 1180 + 20 * self.period, 1900 + 36 * self.period
-        return 1645 + 21 * self.period, 2665 + 52 * self.period
-
     def describe(self) -> str:
         """Say how the right answer does, which edge matters most, how many large ones do not."""
         done = [(self.cut, "edge", "cut"), (self.zero, "head", "silent")]

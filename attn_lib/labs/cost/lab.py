@@ -53,7 +53,6 @@ class CostLab(Lab):
     """
 
     settings = ("n", "d", "h", "window", "variant")
-    reserve = (870, 1300)
 
     n = Whole(4096, 1, LONGEST)
     d = Whole(512, 1, 16384)

@@ -309,11 +309,6 @@ class HeadsLab(Lab):
         before, after = (self._attend(np.array(scene[key])).output for key in ("X", "swapped"))
         return float(np.linalg.norm(before[verb] - after[verb]))
 
-    @property
-    def reserve(self) -> tuple[int, int]:
-        """Height in px that a page keeps for the lab before it is drawn."""
-        return 960, 1700
-
     def describe(self) -> str:
         """Say what the chosen head reads, what the mean says of it, and how many parameters."""
         a, tokens = self.weights[self.head, self.query], self.tokens

@@ -56,7 +56,6 @@ class LookupLab(Lab):
     can go on in Python from what the sliders say. Chapter 1.
     """
 
-    reserve = (866, 1435)
     settings = ("query_x", "query_y", "lookup", "kernel", "temperature", "one_length")
 
     query_x = Real(0.9, -REACH, REACH)

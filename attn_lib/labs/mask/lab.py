@@ -132,11 +132,6 @@ class MaskLab(Lab):
         """The row of the chosen query."""
         return min(self.query, self.n - 1)
 
-    @property
-    def reserve(self) -> tuple[int, int]:
-        """Height in px that a page keeps for the lab before it is drawn."""
-        return 470 + 34 * self.n, 880 + 85 * self.n
-
     def describe(self) -> str:
         """Say how many pairs are allowed and what the chosen query may see."""
         row, allowed = self.query_row, self.allowed

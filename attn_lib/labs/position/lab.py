@@ -77,7 +77,6 @@ class PositionLab(Lab):
     the present state. Chapter 5.
     """
 
-    reserve = (1010, 2320)
     settings = ("positions", "n", "d", "offset", "shift", "query", "order", "mask", "seed")
 
     positions = Choice(KINDS, "rope")

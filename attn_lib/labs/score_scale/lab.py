@@ -93,7 +93,6 @@ class ScoreScaleLab(Lab):
     """
 
     settings = ("d_k", "vectors", "mu", "cosine", "seed")
-    reserve = (1020, 1870)
 
     d_k = Whole(64, 1, WIDEST)
     vectors = Choice(VECTORS)

@@ -196,11 +196,6 @@ class TilingLab(Lab):
         """Bytes of the full n × n scores."""
         return BYTES * N * N
 
-    @property
-    def reserve(self) -> tuple[int, int]:
-        """Height in px that a page keeps for the lab before it is drawn."""
-        return 800, 1240
-
     def describe(self) -> str:
         """Say which tile is read and what it does to the chosen query's numbers."""
         of, query = len(self.tiles), self.query + 1

@@ -215,11 +215,6 @@ class TrainingLab(Lab):
         """The probability of the right answer at each place, (n,)."""
         return np.array(self._here["chances"][self._moment])
 
-    @property
-    def reserve(self) -> tuple[int, int]:
-        """Height in px that a page keeps for the lab before it is drawn."""
-        return {1: (900, 1490), 2: (1220, 2120)}.get(_heads(self._here), (1620, 2860))
-
     # How it is shown ----------------------------------------------------------------------------
 
     def describe(self) -> str:
