@@ -34,7 +34,7 @@ const token = (scene) => {
 function settings(state, model) {
   const scene = sceneOf(state.scene, model);
   return {
-    scene: choice([scene.name, ...model.get("scenes").map(({ name }) => name)]),
+    scene: choice(model.get("scenes").map(({ name }) => name), scene.name),
     query: token(scene),
     order: permutation(count(scene)),
     d_k: whole(narrowest(scene), widest(scene)),

@@ -24,7 +24,7 @@ function settings(state, model) {
   const h = heads.clean(state.heads);
   const query = whole(0, scene.n - 1);
   return {
-    scene: choice([scene.name, ...model.get("scenes").map(({ name }) => name)]),
+    scene: choice(model.get("scenes").map(({ name }) => name), scene.name),
     heads,
     kv_heads: oneOf([null, ...divisors(h)], null),
     head: whole(0, h - 1),

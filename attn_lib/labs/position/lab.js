@@ -35,7 +35,7 @@ function settings(state) {
   const n = whole(TOKENS.fewest, TOKENS.most);
   const count = n.clean(state.n);
   return {
-    positions: choice(["rope", ...KINDS.map(([name]) => name)]),
+    positions: choice(KINDS.map(([name]) => name), "rope"),
     n,
     d: even(2, WIDEST),
     offset: whole(-REACH, REACH),

@@ -22,7 +22,7 @@ const word = ({ vocabulary }, token) => (vocabulary <= 26 ? String.fromCharCode(
 function settings(state, model) {
   const run = runOf(state.run, model);
   return {
-    run: choice([run.name, ...model.get("runs").map(({ name }) => name)]),
+    run: choice(model.get("runs").map(({ name }) => name), run.name),
     step: nearest(run.steps, run.begin),
     head: whole(0, heads(run) - 1),
     query: whole(0, run.tokens.length - 1),
