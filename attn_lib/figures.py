@@ -18,6 +18,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from attn_lib.dot_product import AttentionResult
+from attn_lib.words import minus
 
 _STOPS = json.loads((Path(__file__).parent / "colors.json").read_text())["light"]
 weights_cmap = LinearSegmentedColormap.from_list("attention_weights", _STOPS["weights"])
@@ -168,7 +169,7 @@ def in_cell(value: float, digits: int) -> str:
     size = abs(value)
     decimals = 0 if size >= 9.95 else min(1, digits) if size >= 0.995 else digits
     text = str(Decimal(value).quantize(Decimal(10) ** -decimals, ROUND_HALF_UP))  # as the labs
-    return "0" if float(text) == 0 else text.replace("0.", ".").replace("-", "−")
+    return "0" if float(text) == 0 else minus(text.replace("0.", "."))
 
 
 def attention_figure(

@@ -12,8 +12,12 @@ from functools import cache
 from pathlib import Path
 
 import anywidget
+import numpy as np
 import traitlets
 from matplotlib.figure import Figure
+
+from attn_lib.dot_product import AttentionResult
+from attn_lib.examples import Scene
 
 STATIC = Path(__file__).parent / "static"
 HEIGHTS = Path(__file__).parent / "heights.json"  # measured by tests/browser/heights.py
@@ -152,6 +156,57 @@ class Lab(anywidget.AnyWidget):
             return None
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         return {**data, "text/html": self.to_html(), "text/plain": self.describe()}, metadata
+
+
+class ShowsAttention:
+    """What a lab of one attention layer shows of its `result`."""
+
+    @property
+    def result(self) -> AttentionResult:
+        """Scores, weights and output together."""
+        raise NotImplementedError
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores S, (n, m): rows are queries, columns are keys, −∞ where forbidden."""
+        return self.result.scores
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights A, (n, m): each row sums to one, or is zero where nothing is allowed."""
+        return self.result.weights
+
+    @property
+    def output(self) -> np.ndarray:
+        """The outputs O, (n, d_v)."""
+        return self.result.output
+
+
+class OrdersTokens:
+    """What a lab shows of a scene whose tokens the reader puts in another `order`."""
+
+    order: list[int]
+    query: int
+
+    def _scene(self) -> Scene:
+        """Give the present scene, in its own order."""
+        raise NotImplementedError
+
+    @property
+    def tokens(self) -> list[str]:
+        """The n tokens."""
+        tokens = self._scene().tokens
+        return [tokens[i] for i in self.order]
+
+    @property
+    def X(self) -> np.ndarray:
+        """The tokens' vectors, (n, d)."""
+        return self._scene().X[self.order]
+
+    @property
+    def query_row(self) -> int:
+        """The row in which the chosen query stands now."""
+        return self.order.index(self.query)
 
 
 class Overview:

@@ -8,10 +8,10 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib import attention, causal_mask
+from attn_lib import attention, causal_mask, entropy
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
 from attn_lib.figures import attention_figure
-from attn_lib.labs.base import Lab
+from attn_lib.labs.base import Lab, OrdersTokens, ShowsAttention
 from attn_lib.labs.traits import Choice, Flag, Real, Refused, Whole, between, one_of
 
 MASKS = ("none", "causal")
@@ -20,7 +20,7 @@ SEEDS = 9999
 RANDOM = {"name": "random", "label": "random vectors", "d": 64, "d_k": 64, "d_v": 4, "query": 0}
 
 
-class AttentionLab(Lab):
+class AttentionLab(OrdersTokens, ShowsAttention, Lab):
     """One query against every key: move tokens, widths and temperature, and watch the weights.
 
     Parameters
@@ -99,7 +99,7 @@ class AttentionLab(Lab):
     def _known(self, name: str) -> str:
         return one_of("scene", name, [scene["name"] for scene in self.scenes])
 
-    def _here(self) -> Scene:
+    def _scene(self) -> Scene:
         """Give the present scene, at its full key width."""
         return self._drawn.get(self.scene) or random_scene(self._n, seed=self.seed)
 
@@ -158,30 +158,19 @@ class AttentionLab(Lab):
     # What the lab shows, in the present order of the tokens ----------------------------------
 
     @property
-    def tokens(self) -> list[str]:
-        """The n tokens."""
-        tokens = self._here().tokens
-        return [tokens[i] for i in self.order]
-
-    @property
-    def X(self) -> np.ndarray:
-        """The tokens' vectors, (n, d)."""
-        return self._here().X[self.order]
-
-    @property
     def Q(self) -> np.ndarray:
         """The queries, (n, d_k)."""
-        return self.X @ self._here().W_Q[:, : self.d_k]
+        return self.X @ self._scene().W_Q[:, : self.d_k]
 
     @property
     def K(self) -> np.ndarray:
         """The keys, (n, d_k)."""
-        return self.X @ self._here().W_K[:, : self.d_k]
+        return self.X @ self._scene().W_K[:, : self.d_k]
 
     @property
     def V(self) -> np.ndarray:
         """The values, (n, d_v)."""
-        return self.X @ self._here().W_V
+        return self.X @ self._scene().W_V
 
     @property
     def result(self):
@@ -192,41 +181,20 @@ class AttentionLab(Lab):
             self.Q, self.K, self.V, mask=mask, scale=scale, temperature=self.temperature
         )
 
-    @property
-    def scores(self) -> np.ndarray:
-        """The scores S, (n, n): rows are queries, columns are keys, −∞ where forbidden."""
-        return self.result.scores
-
-    @property
-    def weights(self) -> np.ndarray:
-        """The weights A, (n, n): each row sums to one."""
-        return self.result.weights
-
-    @property
-    def output(self) -> np.ndarray:
-        """The outputs O, (n, d_v)."""
-        return self.result.output
-
-    @property
-    def query_row(self) -> int:
-        """The row in which the chosen query stands now."""
-        return self.order.index(self.query)
-
     def describe(self) -> str:
         """Say what the chosen query reads most, and how widely it spreads."""
         tokens, a = self.tokens, self.weights[self.query_row]
         first, *others = np.argsort(-a, kind="stable")
         then = "".join(f", then {tokens[j]} ({a[j]:.2f})" for j in others[:1] if a[j] >= 0.005)
-        bits = -sum(p * np.log2(p) for p in a if p > 0)
         return (
             f"{tokens[self.query_row]} reads {tokens[first]} most (weight {a[first]:.2f}){then}; "
-            f"its entropy is {abs(bits):.2f} of at most {np.log2(len(a)):.2f} bits."
+            f"its entropy is {entropy(a):.2f} of at most {np.log2(len(a)):.2f} bits."
         )
 
     def figure(self) -> Figure:
         """Draw tokens, scores, weights, outputs and the chosen query's weights with matplotlib."""
         return attention_figure(
-            self.result, tokens=self.tokens, query=self.query_row, outputs=self._here().outputs
+            self.result, tokens=self.tokens, query=self.query_row, outputs=self._scene().outputs
         )
 
     def data(self) -> dict:

@@ -28,6 +28,7 @@ from attn_lib.labs.contribution.figure import contributions_figure
 from attn_lib.labs.traits import Choice, Flag, Refused, Whole, one_of
 from attn_lib.model import Config, Params, param_shapes, transformer
 from attn_lib.training import RECIPES
+from attn_lib.words import fixed
 
 STORED = Path(__file__).parent / "data.json"
 MODELS = ("induction", "induction-two-heads")
@@ -237,15 +238,15 @@ class ContributionLab(Lab):
         if first is not None and abs(effects[first]).round(9) > 0:
             dear = (
                 f"The edge that matters most is {self.name_of(first)}, weight "
-                f"{_fixed(self._measured.weights[first])}: its cut costs "
-                f"{_fixed(effects[first])} nats."
+                f"{fixed(self._measured.weights[first])}: its cut costs "
+                f"{fixed(effects[first])} nats."
             )
         large = [edge for edge in edges if self._measured.weights[edge] > LARGE]
         idle = sum(abs(effects[edge]) < SMALL for edge in large)
         return (
             f"{f'With {done}, the' if done else 'The'} right answer {chr(64 + self.period)} has "
             f"probability {self.probabilities[self.target]:.3f} "
-            f"(log p {_fixed(self.log_probability)}). {dear} "
+            f"(log p {fixed(self.log_probability)}). {dear} "
             f"Of {_count(len(large), 'edge')} with a weight over {LARGE}, {idle} change log p "
             f"by less than {SMALL}."
         )
@@ -353,8 +354,3 @@ def _measure(model, period, seed, renormalise, cut, zero) -> Measured:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _fixed(value: float) -> str:
-    text = f"{value:.2f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")

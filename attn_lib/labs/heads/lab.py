@@ -6,6 +6,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
+from attn_lib.dot_product import entropy
 from attn_lib.draws import normals
 from attn_lib.heads import (
     MultiHeadResult,
@@ -298,7 +299,7 @@ class HeadsLab(Lab):
     def entropies(self) -> tuple[float, float]:
         """Bits of the chosen query: the heads' average, and that of their mean weights."""
         rows = self.weights[:, self.query]
-        return float(np.mean([_bits(row) for row in rows])), _bits(rows.mean(axis=0))
+        return float(entropy(rows).mean()), float(entropy(rows.mean(axis=0)))
 
     @property
     def swap_effect(self) -> float | None:
@@ -341,8 +342,3 @@ class HeadsLab(Lab):
     def data(self) -> dict:
         """Give the lab's state and its scenes, ready for JSON."""
         return {**super().data(), "scenes": self.scenes}
-
-
-def _bits(row: np.ndarray) -> float:
-    """Entropy of one row of weights."""
-    return float(-sum(p * np.log2(p) for p in row if p > 0))

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from attn_lib.figures import ACCENT, INK, LINE, MUTED, style
 from attn_lib.lookup import convex_hull
+from attn_lib.words import fixed
 
 
 def pigment(value: Sequence[float], lightness: float = 0.62) -> tuple[float, float, float]:
@@ -79,7 +80,7 @@ def lookup_figure(
     with style():
         fig = Figure(figsize=(7.2, 3.9))
         left, right = fig.subplots(1, 2)
-        _plane(left, 2.0, f"Query and keys, $q$ = ({q[0]:.2f}, {q[1]:.2f})".replace("-", "−"))
+        _plane(left, 2.0, f"Query and keys, $q$ = ({fixed(q[0])}, {fixed(q[1])})")
         if guide:
             {"gaussian": _circle_guide, "dot": _projection_guide}[guide](left, q, K)
         _entries(left, K, V, weights, names, away=(0, 0), reach=2.0, avoid=q, say=True)

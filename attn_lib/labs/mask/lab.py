@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from attn_lib import AttentionResult, attention_weights, masks
 from attn_lib.draws import normals
 from attn_lib.figures import attention_figure
-from attn_lib.labs.base import Lab
+from attn_lib.labs.base import Lab, ShowsAttention
 from attn_lib.labs.traits import Choice, Flag, Whole
 
 LARGEST = 12
 
 
-class MaskLab(Lab):
+class MaskLab(ShowsAttention, Lab):
     """Choose a mask for n queries and m keys: forbidden pairs are hatched, rows share out the rest.
 
     Parameters
@@ -106,21 +106,6 @@ class MaskLab(Lab):
         S = masks.apply_mask(drawn if self.scores_are == "random" else 0 * drawn, self.keep)
         A = attention_weights(S)
         return AttentionResult(S, A, A @ np.arange(1.0, self.m + 1)[:, None])
-
-    @property
-    def scores(self) -> np.ndarray:
-        """The scores, (n, m), −∞ where forbidden."""
-        return self.result.scores
-
-    @property
-    def weights(self) -> np.ndarray:
-        """The weights, (n, m): a row with nothing allowed is zero."""
-        return self.result.weights
-
-    @property
-    def output(self) -> np.ndarray:
-        """The average place of the keys that each query read, (n, 1)."""
-        return self.result.output
 
     @property
     def allowed(self) -> np.ndarray:

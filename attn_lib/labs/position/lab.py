@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from attn_lib.dot_product import AttentionResult, attention, attention_scores
 from attn_lib.draws import normals
-from attn_lib.examples import random_scene
-from attn_lib.labs.base import Lab
+from attn_lib.examples import Scene, random_scene
+from attn_lib.labs.base import Lab, OrdersTokens, ShowsAttention
 from attn_lib.labs.position.figure import position_figure
 from attn_lib.labs.traits import Choice, Refused, Whole, between
 from attn_lib.masks import causal_mask, combine_masks
@@ -21,6 +21,7 @@ from attn_lib.positions import (
     rope,
     sinusoidal_positions,
 )
+from attn_lib.words import fixed
 
 KINDS = ("none", "learned", "sinusoidal", "alibi", "rope")
 NAMES = {
@@ -39,7 +40,7 @@ SLOPE = float(alibi_slopes(8)[0])
 ROUNDING = 1e-9
 
 
-class PositionLab(Lab):
+class PositionLab(OrdersTokens, ShowsAttention, Lab):
     """Give tokens a position in one of four ways; shift a pair; put the tokens in another order.
 
     Parameters
@@ -125,7 +126,7 @@ class PositionLab(Lab):
 
     # The layer --------------------
 
-    def _scene(self):
+    def _scene(self) -> Scene:
         return random_scene(self.n, seed=self.seed, d=self.d, d_k=self.d)
 
     @property
@@ -160,40 +161,9 @@ class PositionLab(Lab):
     # What the lab shows, in the present order of the tokens --------------------
 
     @property
-    def tokens(self) -> list[str]:
-        """The n tokens."""
-        tokens = self._scene().tokens
-        return [tokens[i] for i in self.order]
-
-    @property
-    def X(self) -> np.ndarray:
-        """The tokens' vectors, (n, d)."""
-        return self._scene().X[self.order]
-
-    @property
     def result(self) -> AttentionResult:
         """Scores, weights and output together."""
         return self.layer(self.X)
-
-    @property
-    def scores(self) -> np.ndarray:
-        """The scores S, (n, n): rows are queries, columns are keys, −∞ where forbidden."""
-        return self.result.scores
-
-    @property
-    def weights(self) -> np.ndarray:
-        """The weights A, (n, n): each row sums to one."""
-        return self.result.weights
-
-    @property
-    def output(self) -> np.ndarray:
-        """The outputs O, (n, 4)."""
-        return self.result.output
-
-    @property
-    def query_row(self) -> int:
-        """The row in which the chosen query stands now."""
-        return self.order.index(self.query)
 
     @property
     def encodings(self) -> np.ndarray:
@@ -258,10 +228,10 @@ class PositionLab(Lab):
     def describe(self) -> str:
         """Say whether the pair's score survives the shift, and which orders the layer notices."""
         before, after, gaps = self.score, self.shifted_score, self.gaps
-        moves = "stays" if abs(after - before) < ROUNDING else f"becomes {_signed(after)}"
+        moves = "stays" if abs(after - before) < ROUNDING else f"becomes {fixed(after)}"
         return (
-            f"With {NAMES[self.positions]} the score at offset {_signed(self.offset, 0)} is "
-            f"{_signed(before)} and {moves} when both tokens move on by {self.shift}. "
+            f"With {NAMES[self.positions]} the score at offset {fixed(self.offset, 0)} is "
+            f"{fixed(before)} and {moves} when both tokens move on by {self.shift}. "
             f"The gap is {_gap(gaps['reversed'])} for the reversed order, "
             f"{_gap(gaps['rotated by one'])} for the rotated one."
         )
@@ -283,12 +253,6 @@ class PositionLab(Lab):
         )
 
 
-def _signed(number: float, decimals: int = 2) -> str:
-    """Write a number with a true minus sign, and a rounded nothing without one."""
-    text = f"{number:.{decimals}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
-
-
 def _gap(size: float) -> str:
     """Write a gap: 0 if only rounding is left of it."""
-    return "0" if size < ROUNDING else _signed(size)
+    return "0" if size < ROUNDING else fixed(size)

@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib import attention_scores, attention_weights
+from attn_lib import attention_scores, attention_weights, entropy
 from attn_lib.backward import attention_backward
 from attn_lib.draws import normals, uniforms
 from attn_lib.labs.base import Lab
@@ -189,7 +189,7 @@ class ScoreScaleLab(Lab):
             mean / np.sqrt(divisor),
             variance / divisor,
             A.max(axis=-1).mean(),
-            _entropy(A).mean(),
+            entropy(A).mean(),
             np.median(lengths),
             lengths.mean(),
         )
@@ -253,8 +253,3 @@ def _shown(S: np.ndarray, vectors: str) -> np.ndarray:
     if vectors == "tied-self":
         return S[:, own].ravel()
     return S[:, ~own].ravel() if vectors == "tied-other" else S.ravel()
-
-
-def _entropy(A: np.ndarray) -> np.ndarray:
-    """Entropy of each row in bits."""
-    return -(A * np.log2(np.where(A > 0, A, 1))).sum(axis=-1)

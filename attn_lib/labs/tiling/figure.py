@@ -20,6 +20,7 @@ from attn_lib.figures import (
     score_limit,
     style,
 )
+from attn_lib.words import fixed
 
 
 def tiling_figure(
@@ -95,7 +96,7 @@ def _ledger(ax: Axes, ledger: np.ndarray, *, query: int) -> None:
         ax.text(-2.3, y, name, color=INK if r in (3, 4) else MUTED, fontsize=11 if r == 1 else 9)
         for c, value in enumerate(ledger[r]):
             if not np.isnan(value):
-                text = "−∞" if np.isneginf(value) else f"{value:.2f}".replace("-", "−")
+                text = "−∞" if np.isneginf(value) else fixed(value)
                 weight = "bold" if r == 3 else "normal"
                 ax.text(c + 0.45, y, text, ha="right", fontweight=weight)
     ax.axhline(3.38, color=LINE, linewidth=0.8)
