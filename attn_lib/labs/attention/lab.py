@@ -51,6 +51,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If a scene is unknown or two have one name, an order is no permutation, or a number is
         out of its range.

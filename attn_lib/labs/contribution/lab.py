@@ -54,15 +54,18 @@ class ContributionLab(Lab):
     renormalise : bool, default False
         Whether the rest of a row grows to a sum of one when edges of it are cut.
     cut : list of [layer, head, query, key], optional
-        The edges that are cut, all counted from 0.
+        The edges that are cut, all counted from 0 as everywhere in `attn_lib`; the lab's words
+        count layers and heads from 1.
     zero : list of [layer, head], optional
-        The heads that are silent.
+        The heads that are silent, counted from 0 too.
     name : str, optional
         The lab's id in a page and its name in a link.
     title : str, optional
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If there is no such model, edge or head, or a number is out of its range.
 

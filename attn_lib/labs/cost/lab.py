@@ -41,6 +41,8 @@ class CostLab(Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If the heads cannot share the width evenly, a number is out of its range or the variant
         is unknown.

@@ -102,7 +102,7 @@ class HeadsLab(Lab):
         Key heads, a divisor of `heads`; by default one for each head. With fewer, neighbouring
         heads share keys and values.
     head : int
-        The head that is looked at, 0 … h−1.
+        The head that is looked at, 0 … h−1; the lab's words count heads from 1.
     query : int
         The chosen token, 0 … n−1.
     swapped : bool, default False
@@ -115,6 +115,8 @@ class HeadsLab(Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If heads do not divide the width, key heads do not divide the heads, or a number is out
         of its range.

@@ -47,6 +47,8 @@ class LookupLab(Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If a choice is unknown or a number is out of its range.
 

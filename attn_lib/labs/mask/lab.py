@@ -40,9 +40,14 @@ class MaskLab(ShowsAttention, Lab):
         The chosen query; with fewer queries the last one is meant.
     seed : int
         Which draw of scores, 0 … 9999.
+    name : str, optional
+        The lab's id in a page and its name in a link.
+    title : str, optional
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If a number is out of its range or a name is unknown.
 

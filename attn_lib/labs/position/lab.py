@@ -69,6 +69,8 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If a choice is unknown, an order is no permutation, or a number is out of its range.
 

@@ -78,6 +78,8 @@ class ScoreScaleLab(Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If a name is unknown or a number is out of its range.
 

@@ -39,6 +39,8 @@ class TilingLab(Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If a number is out of its range; `step` ends with the last tile.
 

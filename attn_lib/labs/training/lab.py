@@ -60,7 +60,8 @@ class TrainingLab(Lab):
     step : int, optional
         A stored training step; by default that at which nearest to half the answers are right.
     head : int, optional
-        The chosen head, counted through all layers from 0; by default the last.
+        The chosen head, counted through all layers from 0, as everywhere in `attn_lib`; the lab's
+        words count layers and heads from 1. By default the last.
     query : int, optional
         The chosen place in the sequence, from 0.
     name : str, optional
@@ -69,15 +70,16 @@ class TrainingLab(Lab):
 
     Raises
     ------
+    TypeError
+        If a keyword is none of these.
     ValueError
         If there is no such run, a step is not stored, a number is out of its range, or a run
         kept no moments or is not one of the Transformer.
 
     Notes
     -----
-    Layers and heads are counted from 1 in what is shown. Loss, accuracy and scores are those of
-    held-out data, rounded to three decimals, as are the weights on the sequence that is shown:
-    each is off by at most 0.0005. Chapter 10.
+    Loss, accuracy and scores are those of held-out data, rounded to three decimals, as are the
+    weights on the sequence that is shown: each is off by at most 0.0005. Chapter 10.
     """
 
     settings = ("run", "step", "head", "query")
