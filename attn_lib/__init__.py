@@ -54,6 +54,7 @@ from attn_lib.dot_product import (
     attention_scores,
     attention_weights,
     cross_attention,
+    entropy,
     self_attention,
     softmax,
 )
@@ -177,6 +178,7 @@ __all__ = [
     "edge_weights",
     "elu_plus_one",
     "embedding_backward",
+    "entropy",
     "equivariance_gap",
     "erf",
     "exact_scores",

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
+from attn_lib.words import fixed
+
 __all__ = ["live", "numbers", "show", "table"]
 
 _GLUE = "application/papermill.record/"  # how MyST-NB finds a value that a cell leaves for the text
@@ -27,10 +29,7 @@ class Rounded(float):
         return number
 
     def __repr__(self) -> str:
-        shown = f"{float(self):.{self.decimals}f}"
-        if float(shown) == 0:
-            shown = shown.lstrip("-")  # no "−0.00" in a sentence
-        return shown.replace("-", "−")
+        return fixed(float(self), self.decimals)
 
 
 def numbers(*, decimals: int = 2, **values: Any) -> None:

@@ -270,3 +270,32 @@ def cross_attention(
     Q, K, V = X @ W_Q, Y @ W_K, Y @ W_V
     options = {"mask": mask, "scale": scale, "temperature": temperature}
     return attention(Q, K, V, **options)
+
+
+@takes("weights (...)")
+def entropy(weights: Array, axis: int = -1) -> np.ndarray:
+    """Say how widely each row of weights is spread, in bits: ``H = −Σ a log₂ a``.
+
+    Parameters
+    ----------
+    weights : array_like, shape (..., m)
+        Each row sums to one. A weight of 0 adds nothing.
+    axis : int, default -1
+        The axis the weights sum to one along.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        From 0, where one key has all the weight, to log₂ m, where all have the same.
+
+    Raises
+    ------
+    ValueError
+        If `weights` are not real numbers.
+
+    Notes
+    -----
+    Chapter 3.
+    """
+    bits = np.log2(np.where(weights > 0, weights, 1))
+    return 0.0 - (weights * bits).sum(axis=axis)  # 0 − 0 is 0, and −0 would be written

@@ -53,6 +53,12 @@ class Scene:
         One sentence about where the numbers come from.
     keys : tuple of str
         Names of the d_k coordinates in which queries ask and keys answer; may be empty.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit each other, the tokens or the outputs, hold numbers that are not
+        finite, or `query` is no place in the sentence.
     """
 
     name: str
@@ -67,6 +73,28 @@ class Scene:
     query: int
     note: str
     keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.W_Q) != 2:
+            raise ValueError(
+                f"scene {self.name!r}: W_Q must be (d, d_k), got shape {np.shape(self.W_Q)}"
+            )
+        n, (d, d_k) = len(self.tokens), np.shape(self.W_Q)
+        needed = {"X": (n, d), "W_Q": (d, d_k), "W_K": (d, d_k), "W_V": (d, len(self.outputs))}
+        for name, shape in needed.items():
+            array = getattr(self, name)
+            if np.shape(array) != shape:
+                raise ValueError(
+                    f"scene {self.name!r} has {n} tokens, W_Q of shape {(d, d_k)} and "
+                    f"{len(self.outputs)} outputs: {name} must have shape {shape}, "
+                    f"got {np.shape(array)}"
+                )
+            if not np.isfinite(array).all():
+                raise ValueError(f"scene {self.name!r}: {name} holds numbers that are not finite")
+        if self.query not in range(n):
+            raise ValueError(
+                f"scene {self.name!r}: query must be from 0 to {n - 1}, got {self.query}"
+            )
 
 
 def _fixed(rows) -> np.ndarray:

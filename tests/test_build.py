@@ -225,14 +225,18 @@ def test_changes_are_noticed_and_reverts_find_their_cache(fresh):
 def test_fingerprints_see_what_shapes_cells_and_what_shapes_pages(tmp_path):
     changes = {
         "attn_lib/toy.py": "cells",
-        "attn_lib/labs/colors.json": "cells",
+        "attn_lib/colors.json": "cells",
+        "attn_lib/labs/toy/data.json": "cells",
         "book/data/numbers.txt": "cells",
         "attn_lib/labs/static/labs.css": "pages",
         "book/_ext/attn_book/mends.py": "pages",
         "book/_static/book.css": "pages",
         "book/_templates/page.html": "pages",
         "_toc.yml": "pages",
-        "attn_lib/labs/js/lab.js": "neither",
+        "attn_lib/labs/js/dom.js": "neither",
+        "attn_lib/labs/js/package.json": "neither",
+        "attn_lib/labs/toy/lab.js": "neither",
+        "attn_lib/labs/toy/lab.css": "neither",
         "attn_lib/__pycache__/toy.pyc": "neither",
         "book/page.md": "neither",
     }

@@ -17,6 +17,7 @@ from attn_lib import (
     causal_mask,
     combine_masks,
     cross_attention,
+    entropy,
     self_attention,
     softmax,
 )
@@ -492,3 +493,24 @@ class TestOnnx:
         output, weights = onnx_attention(Q, K, V, causal=True, valid_keys=[5, 5])
         np.testing.assert_allclose(ours.weights, weights, rtol=0, atol=1e-12)
         np.testing.assert_allclose(ours.output, output, rtol=0, atol=1e-12)
+
+
+# How widely weights are spread -----------------------------------------------------
+
+
+def test_entropy_by_hand():
+    assert entropy([0.5, 0.25, 0.25]) == 1.5
+    assert str(entropy([1.0, 0.0, 0.0])) == "0.0"  # and no −0
+    assert entropy(np.full((3, 8), 1 / 8)).tolist() == [3, 3, 3]
+    np.testing.assert_array_equal(entropy(np.eye(4), axis=0), np.zeros(4))
+
+
+def test_entropy_against_a_sum_without_rounding():
+    A = softmax(np.random.default_rng(0).normal(size=(50, 9)))
+    exact = [-math.fsum(a * math.log2(a) for a in row) for row in A]
+    np.testing.assert_allclose(entropy(A), exact, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_entropy_keeps_the_dtype(dtype):
+    assert entropy(np.full((2, 4), 0.25, dtype)).dtype == dtype

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from attn_lib import attention, causal_mask, figures
 
-STOPS = json.loads((Path(figures.__file__).parent / "labs" / "colors.json").read_text())
+STOPS = json.loads((Path(figures.__file__).parent / "colors.json").read_text())
 THEMES = ("light", "dark")
 MAPS = [(theme, kind) for theme in THEMES for kind in ("weights", "scores")]
 

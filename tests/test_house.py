@@ -2,6 +2,7 @@
 as a whole.
 """
 
+import gzip
 import json
 import os
 import re
@@ -104,10 +105,18 @@ def test_wheel_holds_the_labs_and_nothing_of_their_workshop(tmp_path):
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    labs = ROOT / "attn_lib/labs"
-    for path in [*(ROOT / "attn_lib").glob("*.py"), *labs.glob("*.py"), *labs.glob("static/*")]:
-        assert path.relative_to(ROOT).as_posix() in names
-    assert not [name for name in names if "/js/" in name or name.startswith(("tests", "book"))]
+    library, labs = ROOT / "attn_lib", ROOT / "attn_lib/labs"
+    data = [
+        library / "colors.json",
+        labs / "heights.json",
+        *labs.glob("*/data.json"),
+        *labs.glob("static/*"),
+    ]
+    for path in [*library.rglob("*.py"), *data]:
+        if "node_modules" not in path.parts:
+            assert path.relative_to(ROOT).as_posix() in names
+    workshop = re.compile("/js/|/labs/(?!static).*[.](js|css)$|^tests|^book")
+    assert not [name for name in names if workshop.search(name)]
 
 
 def test_requirements_give_a_reason_each():
@@ -169,7 +178,8 @@ def test_jupyterlab_opens_chapters_as_notebooks():
 def test_bundle_is_fresh(node_modules, tmp_path):
     """What is committed in static/ is what esbuild makes of js/ now."""
     labs = tmp_path / "attn_lib/labs"
-    shutil.copytree(ROOT / "attn_lib/labs", labs, ignore=shutil.ignore_patterns("node_modules"))
+    ignore = shutil.ignore_patterns("node_modules", "__pycache__")
+    shutil.copytree(ROOT / "attn_lib", labs.parent, ignore=ignore)
     (labs / "js/node_modules").symlink_to(node_modules, target_is_directory=True)
     shutil.rmtree(labs / "static")
     done = run(shutil.which("npm"), "run", "build", cwd=labs / "js")
@@ -177,6 +187,12 @@ def test_bundle_is_fresh(node_modules, tmp_path):
     for path in (ROOT / "attn_lib/labs/static").iterdir():
         made = labs / "static" / path.name
         assert made.read_bytes() == path.read_bytes(), f"{path.name} is stale: npm run build"
+
+
+def test_bundle_is_small():
+    """What a page loads for all its labs, as servers send it."""
+    for name in ("labs.page.js", "labs.mjs"):
+        assert len(gzip.compress((ROOT / "attn_lib/labs/static" / name).read_bytes())) <= 64_000
 
 
 # --- the built book -------------------------------------------------------------------------------

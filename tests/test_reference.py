@@ -1,11 +1,14 @@
 """The back matter misses nothing: every lab in the gallery, every module on the reference page."""
 
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+import yaml
+from numpydoc.docscrape import FunctionDoc
 
 import attn_lib
 from attn_lib import checks, labs, proofs
@@ -25,6 +28,25 @@ def test_the_overview_lists_each_lab_with_its_settings():
     for name, what, settings in rows:
         assert what.endswith(".") and set(settings) <= set(getattr(labs, name).class_trait_names())
     assert labs.overview()._repr_markdown_().count("\n| `") == len(LABS)
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_the_reference_says_how_a_lab_is_made(name):
+    lab = getattr(labs, name)
+    assert f"\n.. autoclass:: attn_lib.labs.{name}\n" in (BOOK / "reference.md").read_text()
+    said = FunctionDoc(lab)
+    given = {part for each in said["Parameters"] for part in each.name.split(", ")}
+    named = {p.name for p in inspect.signature(lab.__init__).parameters.values() if p.kind == 3}
+    assert given == {*lab.settings, "name", "title"} | named
+    assert {each.type for each in said["Raises"]} >= {"TypeError", "ValueError"}
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_a_lab_names_a_chapter_that_shows_it(name):
+    toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text())
+    chapters = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    number = int(re.search(r"Chapter (\d+)", inspect.getdoc(getattr(labs, name)))[1])
+    assert f"{name}(" in (BOOK.parent / f"{chapters[number - 1]}.md").read_text()
 
 
 def members_on_the_page():

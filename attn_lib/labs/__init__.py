@@ -1,31 +1,25 @@
 """The labs: interactive figures that compute attention as you move something.
 
 In Jupyter a lab is an ipywidget. In a built page, with no kernel, the same front end computes the
-same numbers; ``js/`` holds its source, ``static/`` what is bundled from it.
+same numbers. Each lab has a folder: its class, its figure, its front end, its data. ``js/`` holds
+what their front ends share, ``static/`` what is bundled from them.
 """
 
-from attn_lib.labs.attention_lab import AttentionLab
-from attn_lib.labs.base import overview
-from attn_lib.labs.contribution_lab import ContributionLab
-from attn_lib.labs.cost_lab import CostLab
-from attn_lib.labs.heads_lab import HeadsLab
-from attn_lib.labs.lookup_lab import LookupLab
-from attn_lib.labs.mask_lab import MaskLab
-from attn_lib.labs.position_lab import PositionLab
-from attn_lib.labs.score_scale_lab import ScoreScaleLab
-from attn_lib.labs.tiling_lab import TilingLab
-from attn_lib.labs.training_lab import TrainingLab
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "AttentionLab",
-    "ContributionLab",
-    "CostLab",
-    "HeadsLab",
-    "LookupLab",
-    "MaskLab",
-    "PositionLab",
-    "ScoreScaleLab",
-    "TilingLab",
-    "TrainingLab",
-    "overview",
-]
+from attn_lib.labs.base import Lab, overview
+
+# Every package in this folder is a lab: to copy one is to make one.
+for _found in iter_modules(__path__, f"{__name__}."):
+    if _found.ispkg:
+        import_module(_found.name)
+
+_labs = {lab.__name__: lab for lab in Lab.__subclasses__()}
+globals().update(_labs)
+__all__ = [*sorted(_labs), "overview"]
+
+if TYPE_CHECKING:  # names that only a running Python knows
+
+    def __getattr__(name: str) -> Any: ...

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import base64
+import difflib
 import html
 import inspect
 import io
 import json
+from functools import cache
 from pathlib import Path
 
 import anywidget
+import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
+from attn_lib.dot_product import AttentionResult
+from attn_lib.examples import Scene
+
 STATIC = Path(__file__).parent / "static"
+HEIGHTS = Path(__file__).parent / "heights.json"  # measured by tests/browser/heights.py
+UNMEASURED = [{"px": [700, 1400]}]
 
 # What `save` writes: one file, nothing beside it.
 _PAGE = """<!doctype html>
@@ -42,14 +50,51 @@ class Lab(anywidget.AnyWidget):
     _css = STATIC / "labs.css"
 
     settings: tuple[str, ...] = ()
-    reserve: tuple[int, int] = (700, 1400)  # px of height in a page's column and on a phone, about
     kind = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
 
+    def __init__(self, **state):
+        for key in state:
+            if not self.has_trait(key):
+                names = [*self.settings, "name", "title"]
+                near = difflib.get_close_matches(key, names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f": it has {', '.join(names)}"
+                raise TypeError(f"{type(self).__name__} has no setting {key!r}{hint}")
+        super().__init__(**state)
+
+    def set_state(self, sync_data: dict) -> None:
+        """Take a front end's message; if it is refused, tell the front end what still holds."""
+        try:
+            super().set_state(sync_data)
+        except traitlets.TraitError:
+            self.send_state([key for key in sync_data if key in self.keys])
+            raise
+
     @traitlets.default("kind")
     def _kind(self) -> str:
         return type(self).__name__
+
+    @property
+    def reserve(self) -> tuple[int, int]:
+        """Height in px that a page keeps for the lab before it is drawn: in a column, on a phone.
+
+        It is that of the nearest state that was measured.
+        """
+        wide, narrow = min(_heights().get(self.kind, UNMEASURED), key=self._distance)["px"]
+        return wide, narrow
+
+    def _distance(self, measured: dict) -> float:
+        """Tell how far a measured state is from the present one; of a list the length counts."""
+        far = 0.0
+        for name, there in measured.items():
+            if name != "px":
+                here = getattr(self, name)
+                if isinstance(there, str):
+                    far += 1000 * (here != there)
+                else:
+                    far += abs((len(here) if isinstance(here, list) else here) - there)
+        return far
 
     def describe(self) -> str:
         """Say in one sentence what the lab shows now."""
@@ -113,6 +158,57 @@ class Lab(anywidget.AnyWidget):
         return {**data, "text/html": self.to_html(), "text/plain": self.describe()}, metadata
 
 
+class ShowsAttention:
+    """What a lab of one attention layer shows of its `result`."""
+
+    @property
+    def result(self) -> AttentionResult:
+        """Scores, weights and output together."""
+        raise NotImplementedError
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores S, (n, m): rows are queries, columns are keys, −∞ where forbidden."""
+        return self.result.scores
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights A, (n, m): each row sums to one, or is zero where nothing is allowed."""
+        return self.result.weights
+
+    @property
+    def output(self) -> np.ndarray:
+        """The outputs O, (n, d_v)."""
+        return self.result.output
+
+
+class OrdersTokens:
+    """What a lab shows of a scene whose tokens the reader puts in another `order`."""
+
+    order: list[int]
+    query: int
+
+    def _scene(self) -> Scene:
+        """Give the present scene, in its own order."""
+        raise NotImplementedError
+
+    @property
+    def tokens(self) -> list[str]:
+        """The n tokens."""
+        tokens = self._scene().tokens
+        return [tokens[i] for i in self.order]
+
+    @property
+    def X(self) -> np.ndarray:
+        """The tokens' vectors, (n, d)."""
+        return self._scene().X[self.order]
+
+    @property
+    def query_row(self) -> int:
+        """The row in which the chosen query stands now."""
+        return self.order.index(self.query)
+
+
 class Overview:
     """A table of the labs: class, what it shows, settings."""
 
@@ -136,6 +232,11 @@ class Overview:
 def overview() -> Overview:
     """Show every lab of the book in a table."""
     return Overview()
+
+
+@cache
+def _heights() -> dict[str, list[dict]]:
+    return json.loads(HEIGHTS.read_text(encoding="ascii"))
 
 
 def _png(figure: Figure) -> tuple[int, int, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from attn_lib.words import minus
+
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def significant(value: float) -> str:
     """Write three significant figures: 0.5, 12.6, 1340."""
-    return f"{float(f'{value:.3g}'):.12g}".replace("-", "−")
+    return minus(f"{float(f'{value:.3g}'):.12g}")
 
 
 def scientific(value: float) -> str:
@@ -15,7 +17,7 @@ def scientific(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 99999.5:
         return significant(value)
     digits, exponent = f"{value:.2e}".split("e")
-    return f"{digits.replace('-', '−')} × 10{str(int(exponent)).translate(_RAISED)}"
+    return f"{minus(digits)} × 10{str(int(exponent)).translate(_RAISED)}"
 
 
 def byte_size(count: float) -> str:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import traitlets
 
 
-class _Bounded:
-    """A number from `low` to `high`."""
+class Refused(traitlets.TraitError, ValueError):
+    """A lab says no to a value.
 
-    def __init__(self, default, low, high) -> None:
-        super().__init__(default)
+    A ``ValueError`` for whoever calls; a ``TraitError`` for traitlets, which takes the value back
+    for no other error where several traits change at once: in ``hold_trait_notifications``, and
+    in every message from a front end.
+    """
+
+
+class _Bounded:
+    """A number from `low` to `high`; without bounds a rule of the lab's own may set them."""
+
+    def __init__(self, default, low=-inf, high=inf, **options) -> None:
+        super().__init__(default, **options)
         self.low, self.high = low, high
         self.tag(sync=True)
 
     def validate(self, obj, value):
-        """Refuse what is out of bounds."""
+        """Refuse what is out of bounds, and True and False, which Python counts as 1 and 0."""
+        if isinstance(value, bool):
+            raise Refused(f"{self.name} must be a number, got {value}")
         return between(self.name, super().validate(obj, value), self.low, self.high)
 
 
@@ -50,14 +62,14 @@ class Flag(traitlets.Bool):
 
 
 def between(name: str, value, low, high):
-    """Give the value back, or raise ValueError unless ``low <= value <= high``."""
+    """Give the value back, or refuse it unless ``low <= value <= high``."""
     if not low <= value <= high:
-        raise ValueError(f"{name} must be from {low} to {high}, got {value}")
+        raise Refused(f"{name} must be from {low} to {high}, got {value}")
     return value
 
 
 def one_of(name: str, value, choices: Sequence):
-    """Give the value back, or raise ValueError unless it is one of the choices."""
+    """Give the value back, or refuse it unless it is one of the choices."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        raise Refused(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     return value

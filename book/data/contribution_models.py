@@ -7,7 +7,7 @@ the half precision those are kept in: nothing is rounded again.
 import json
 from pathlib import Path
 
-from attn_lib.labs.contribution_lab import MODELS, STORED, pack
+from attn_lib.labs.contribution.lab import MODELS, STORED, pack
 from attn_lib.training import load_checkpoints
 
 HERE = Path(__file__).parent

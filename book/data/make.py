@@ -1,6 +1,6 @@
 """Remake the trained models the chapters use: ``python book/data/make.py``.
 
-It takes two to three minutes. It writes ``attn_lib/labs/training_runs.json``, which is what
+It takes two to three minutes. It writes ``attn_lib/labs/training/data.json``, which is what
 ``TrainingLab`` shows, and, beside itself,
 
 - ``induction.npz``: the induction model, with four earlier states;
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attn_lib.labs.training_lab import store_runs
+from attn_lib.labs.training.lab import store_runs
 from attn_lib.training import (
     Run,
     every_period,

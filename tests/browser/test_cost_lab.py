@@ -15,7 +15,7 @@ from browser.chart_driver import (
 )
 
 from attn_lib.labs import CostLab
-from attn_lib.labs.cost_lab import BYTES, VARIANTS
+from attn_lib.labs.cost.lab import BYTES, VARIANTS
 
 CONTROLS = ["variant", "n", "d", "h", "window"]
 

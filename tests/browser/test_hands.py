@@ -265,7 +265,7 @@ _COLOURS = """(figure) => {
   return Array.from({length: rows}, (_, i) => Array.from({length: columns}, (_, j) =>
     [...pen.getImageData(Math.floor(j * w) + (w > 9 ? 2 : 0), Math.floor(i * h) + (h > 9 ? 2 : 0), 1, 1).data.slice(0, 3)]));
 }"""  # noqa: E501
-STOPS = json.loads((STATIC.parent / "colors.json").read_text())
+STOPS = json.loads((STATIC.parents[1] / "colors.json").read_text())
 
 
 def colour_of(t: float, theme: str, kind: str) -> np.ndarray:

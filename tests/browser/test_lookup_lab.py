@@ -16,7 +16,7 @@ from browser.chart_driver import (
 
 from attn_lib.examples import Dictionary
 from attn_lib.labs import LookupLab
-from attn_lib.labs.lookup_lab import REACH
+from attn_lib.labs.lookup.lab import REACH
 
 CONTROLS = ["query_x", "query_y", "lookup", "kernel", "temperature", "one_length"]
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}

@@ -15,7 +15,7 @@ from browser.chart_driver import (
 )
 
 from attn_lib.labs import PositionLab
-from attn_lib.labs.position_lab import KINDS, REACH
+from attn_lib.labs.position.lab import KINDS, REACH
 
 CONTROLS = ["positions", "mask", "n", "d", "offset", "shift", "seed"]
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}

@@ -14,9 +14,9 @@ from browser.chart_driver import (
     tab_stops,
 )
 
-from attn_lib.figures import score_bins
 from attn_lib.labs import ScoreScaleLab
-from attn_lib.labs.score_scale_lab import VECTORS, WIDTHS
+from attn_lib.labs.score_scale.figure import score_bins
+from attn_lib.labs.score_scale.lab import VECTORS, WIDTHS
 
 ROWS = ("mean", "predicted_mean", "variance", "predicted_variance")
 ROWS += ("largest_weight", "entropy", "median_gradient", "mean_gradient")

@@ -11,8 +11,7 @@ from browser.chart_driver import PHONE, ChartDriver, assert_nothing_left, folded
 from browser.panel_driver import PanelDriver, link, tab_stops
 
 from attn_lib.labs import TrainingLab
-from attn_lib.labs.base import STATIC
-from attn_lib.labs.training_lab import stored_runs
+from attn_lib.labs.training.lab import stored_runs
 from attn_lib.training import RECIPES, start, train
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
@@ -345,15 +344,6 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(open_lab, axe, scheme, w
         assert lab.page.evaluate(f"{maps}.every((e) => e.scrollWidth <= e.clientWidth)")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("run", RUNS)
-def test_the_height_that_is_kept_is_about_the_height_there_is(open_lab, run, width):
-    lab = open_lab(run=run, options={"viewport": {"width": width, "height": 900}})
-    lab.shown()
-    kept = TrainingLab(run=run).reserve[width == 390]
-    assert abs(lab.figure.bounding_box()["height"] - kept) < 0.04 * kept
-
-
 def test_in_a_closed_dropdown(open_page, tmp_path):
     page = open_page(folded(TrainingLab(name="lab"), tmp_path / "folded.html"), **PHONE)
     lab = PanelDriver(page)
@@ -394,10 +384,6 @@ def test_two_in_a_page_and_one_model_shown_twice(open_page, page_of, tmp_path):
 def test_a_hundred_mounts_leave_nothing_behind(open_page, tmp_path):
     """Each is removed while it plays."""
     assert_nothing_left(open_page, tmp_path, TrainingLab().data(), "step", press="play", **MOTION)
-
-
-def test_the_bundle_is_small():
-    assert (STATIC / "labs.page.js").stat().st_size <= 120 * 1024
 
 
 def test_the_sequence_says_which_answers_are_right(open_lab):

@@ -49,15 +49,6 @@ def test_what_cannot_be_shown_is_named(given, said):
         AttentionLab(**given)
 
 
-@pytest.mark.parametrize(("trait", "bad"), [("query", 9), ("order", [1, 0]), ("temperature", 0.0), ("mask", "x"), ("scene", "x"), ("d_k", 7)])  # fmt: skip # noqa: E501
-def test_a_refused_change_changes_nothing(trait, bad):
-    lab = AttentionLab()
-    before = lab.data()
-    with pytest.raises(ValueError):
-        setattr(lab, trait, bad)
-    assert lab.data() == before
-
-
 def test_a_word_is_no_number():
     with pytest.raises(traitlets.TraitError):
         AttentionLab(temperature="hot")

@@ -10,7 +10,7 @@ import traitlets
 
 from attn_lib.interventions import edge_norms, edge_weights
 from attn_lib.labs import ContributionLab
-from attn_lib.labs.contribution_lab import MODELS, STORED
+from attn_lib.labs.contribution.lab import MODELS, STORED
 from attn_lib.model import transformer
 from attn_lib.training import load_checkpoints
 

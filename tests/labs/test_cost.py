@@ -7,7 +7,7 @@ import pytest
 
 from attn_lib.cost import attention_cost, cache_size, generation_cost, layer_cost
 from attn_lib.labs import CostLab
-from attn_lib.labs.cost_lab import LONG, VARIANTS
+from attn_lib.labs.cost.lab import LONG, VARIANTS
 from attn_lib.labs.numbers import byte_size, scientific, significant
 
 

@@ -6,7 +6,7 @@ import traitlets
 
 from attn_lib.examples import Dictionary
 from attn_lib.labs import LookupLab
-from attn_lib.labs.lookup_lab import FOUND
+from attn_lib.labs.lookup.lab import FOUND
 from attn_lib.lookup import convex_hull
 
 PAIR = Dictionary(

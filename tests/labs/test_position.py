@@ -5,7 +5,7 @@ import pytest
 
 from attn_lib import attention, causal_mask
 from attn_lib.labs import PositionLab
-from attn_lib.labs.position_lab import KINDS, REACH, SLOPE
+from attn_lib.labs.position.lab import KINDS, REACH, SLOPE
 
 STATES = [{}, {"seed": 7, "n": 5, "d": 16}, {"query": 3, "offset": 4, "shift": 64}]
 

@@ -7,9 +7,9 @@ import pytest
 import traitlets
 
 from attn_lib.draws import normals, uniforms
-from attn_lib.figures import score_bins
 from attn_lib.labs import ScoreScaleLab
-from attn_lib.labs.score_scale_lab import VECTORS, WIDTHS, predicted
+from attn_lib.labs.score_scale.figure import score_bins
+from attn_lib.labs.score_scale.lab import VECTORS, WIDTHS, predicted
 
 POINTS = (1, 4, 16, 64, 256, 512)
 

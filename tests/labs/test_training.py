@@ -9,7 +9,7 @@ import pytest
 
 from attn_lib.dot_product import softmax
 from attn_lib.labs import TrainingLab
-from attn_lib.labs.training_lab import pack, record, store_runs, stored_runs, unpack
+from attn_lib.labs.training.lab import pack, record, store_runs, stored_runs, unpack
 from attn_lib.model import transformer
 from attn_lib.training import (
     RECIPES,

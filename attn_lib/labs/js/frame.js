@@ -6,7 +6,12 @@ import { onTheme, theme } from "./theme.js";
 
 const SPEAK_AFTER_MS = 350; // a screen reader hears where a slider stopped, not each step
 const COPIED_MS = 1600;
+const QUOTED = 60; // characters of somebody's link that a notice repeats
+const REMARKS = 5; // things wrong with it that a notice names
 const UNSEEN_PX = 320; // a lab in a closed dropdown or tab has no width yet: it is drawn again when it opens
+
+/** The beginning of a long text. */
+const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
 
 /**
  * Make a lab's `render` for both hosts.
@@ -103,18 +108,20 @@ export const defineLab = (lab) => ({ model, el, host }) => {
     apply(fields) {
       const given = new Map(fields);
       let state = clean(initial);
-      const remarks = [...given.keys()].filter((key) => !keys.includes(key)).map((key) => `${key}: this lab has no such setting`);
+      const remarks = [...given.keys()].filter((key) => !keys.includes(key)).map((key) => `${brief(key)}: this lab has no such setting`);
       for (const key of keys.filter((name) => given.has(name))) {
         const text = given.get(key);
         try {
           const value = lab.settings(state, model)[key].read(text);
           state = clean({ ...state, [key]: value });
-          if (typeof value === "number" && Number(text) !== value) remarks.push(`${key}=${text}: not possible here, so ${value} is used`);
+          if (typeof value === "number" && Number(text) !== value) remarks.push(`${key}=${brief(text)}: not possible here, so ${value} is used`);
         } catch (error) {
-          remarks.push(`${key}=${text}: ${error.message}`);
+          remarks.push(`${key}=${brief(text)}: ${error.message}`);
         }
       }
       store.set(state);
+      const more = remarks.length - REMARKS;
+      if (more > 0) remarks.splice(REMARKS, more, `and ${more} more`);
       say(...(remarks.length ? [`The link could not be followed in full. ${remarks.join("; ")}.`] : []));
     },
     /** Remove everything: listeners, observers, timers, nodes. */

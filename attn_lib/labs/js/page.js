@@ -1,7 +1,7 @@
 // The page host: brings every lab of a built page alive, with no kernel and no network.
 import { parseFragment } from "./fragment.js";
 import { link } from "./frame.js";
-import { labs } from "./labs.js";
+import { start } from "./start.js";
 
 /** A model like anywidget's, over plain data. */
 function plainModel(data) {
@@ -32,10 +32,8 @@ function name(figure, wanted) {
   return id;
 }
 
-function start(figure) {
-  if (figure.dataset.ready || !labs[figure.dataset.lab]) return null;
-  const data = JSON.parse(figure.querySelector("script.attn-state").textContent);
-  const id = name(figure, figure.id);
+/** What a lab in a page shares: links to its present state. */
+function linking(id) {
   const host = {
     shareLabel: "Copy link",
     share(state, initial) {
@@ -48,13 +46,21 @@ function start(figure) {
       if (hash || parseFragment(location.hash)?.name === id) history.replaceState(null, "", hash || location.href.split("#")[0]);
     },
   };
-  const lab = labs[figure.dataset.lab]({ model: plainModel(data), el: figure, host });
-  figure.dataset.ready = "true";
-  return { id, figure, lab };
+  return host;
+}
+
+function begin(figure) {
+  if (figure.dataset.ready) return null;
+  const id = name(figure, figure.id);
+  const lab = start(figure, figure.dataset.lab, () => ({
+    model: plainModel(JSON.parse(figure.querySelector("script.attn-state").textContent)),
+    host: linking(id),
+  }));
+  return lab && { id, figure, lab };
 }
 
 function run() {
-  const started = [...document.querySelectorAll("figure.attn-lab[data-lab]")].map(start).filter(Boolean);
+  const started = [...document.querySelectorAll("figure.attn-lab[data-lab]")].map(begin).filter(Boolean);
   const follow = () => {
     const target = parseFragment(location.hash);
     const found = target && started.find(({ id }) => id === target.name);

@@ -24,9 +24,9 @@ export const flag = {
   },
 };
 
-/** One of some names; the first where it is none of them. */
-export const choice = (names) => ({
-  clean: (value) => (names.includes(value) ? value : names[0]),
+/** One of some names; where it is none of them, `otherwise`. */
+export const choice = (names, otherwise = names[0]) => ({
+  clean: (value) => (names.includes(value) ? value : otherwise),
   read(text) {
     if (!names.includes(text)) throw new Error(`expected one of ${names.join(", ")}`);
     return text;

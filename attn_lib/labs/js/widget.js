@@ -1,6 +1,6 @@
 // The kernel host: what anywidget loads in JupyterLab, VS Code, Colab or marimo.
 import { h } from "./dom.js";
-import { labs } from "./labs.js";
+import { start } from "./start.js";
 
 const literal = (value) => (value === null ? "None" : typeof value === "boolean" ? (value ? "True" : "False") : Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : JSON.stringify(value));
 
@@ -15,10 +15,9 @@ function render({ model, el }) {
   const figure = h("figure", { class: "attn-lab", "data-lab": kind, "aria-label": model.get("title") });
   el.append(figure);
   const host = { shareLabel: "Copy code", share: (state, initial) => call(kind, state, initial) };
-  const lab = labs[kind]({ model, el: figure, host });
-  figure.dataset.ready = "true";
+  const lab = start(figure, kind, () => ({ model, host }));
   return () => {
-    lab.stop();
+    lab?.stop();
     figure.remove();
   };
 }

@@ -11,12 +11,14 @@ import importlib.metadata
 import os
 import shutil
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 CELLS = ("attn_lib", "book/data")
 PAGES = ("_toc.yml", "book/_ext", "book/_static", "book/_templates", "attn_lib/labs/static")
-FRONT_END = ("attn_lib/labs/js", "attn_lib/labs/static")
+FRONT_END = ("attn_lib/labs/js/*", "attn_lib/labs/static/*", "*/labs/*.js", "*/labs/*.css")
 LIBRARIES = ("anywidget", "ipykernel", "ipywidgets", "matplotlib", "myst-nb", "numpy", "sympy")
+BYTECODE = "*__pycache__*"
 KEPT = 4
 
 
@@ -26,7 +28,7 @@ def fingerprint(root, tops, *, without=()):
     for top in tops:
         for path in sorted([root / top, *(root / top).rglob("*")]):
             name = path.relative_to(root).as_posix()
-            if path.is_file() and "__pycache__" not in name and not name.startswith(without):
+            if path.is_file() and not any(fnmatch(name, each) for each in (BYTECODE, *without)):
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
                 digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()[:16]

@@ -30,7 +30,9 @@ def contents():
     for folder, top in (("attn_lib", ROOT), ("data", ROOT / "book")):
         for path in sorted((top / folder).rglob("*")):
             name = path.relative_to(top).as_posix()
-            if path.is_file() and "__pycache__" not in name and "labs/js" not in name:
+            script = path.suffix in (".js", ".css") and path.parent.name != "static"
+            source = script or "labs/js" in name  # of the bundle
+            if path.is_file() and "__pycache__" not in name and not source:
                 yield name, path.read_bytes()
 
 
