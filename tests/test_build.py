@@ -207,7 +207,8 @@ def test_changes_are_noticed_and_reverts_find_their_cache(fresh):
         toy.write_text(source)
         code, output = fresh.build()
         assert code == 0, output
-        seen.append("Executed notebook" in output)
+        assert "Executing notebook" not in output  # each is run before MyST-NB asks for it
+        seen.append("Executed book/page" in output)
         value = re.search(r"VALUE = (\d)", source)[1]
         assert f"run {value}" in fresh.page()
         assert f'<span class="pasted-text">{value}</span>' in fresh.page()
@@ -218,7 +219,7 @@ def test_changes_are_noticed_and_reverts_find_their_cache(fresh):
     extension.write_text(extension.read_text().replace('"Proof."', '"Proof!"'))
     code, output = fresh.build()
     assert code == 0, output
-    assert "Executed notebook" not in output
+    assert "Executed book/page" not in output
     assert fresh.page() != before
 
 
