@@ -28,6 +28,11 @@ REPORT = 15  # seconds between two lines about chapters that take their time
 # One thread a kernel: there is a kernel a core, and how many threads share a matrix product may
 # change its last digit, hence a page.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+OPTIONS = {
+    "coalesce_streams": True,  # where a kernel cuts what it prints depends on its speed
+    "record_timing": False,
+    "extra_arguments": ["--IPKernelApp.log_level=ERROR"],  # it warns of TCP at every start
+}
 
 
 class ChapterError(SphinxError):
@@ -108,8 +113,7 @@ async def run(chapters, keep, timeout, at_once):
         async with turn:
             running[chapter.name] = start = time.monotonic()
             folder = {"metadata": {"path": str(chapter.path.parent)}}
-            options = {"timeout": timeout, "resources": folder, "record_timing": False}
-            client = NotebookClient(chapter.notebook, **options)
+            client = NotebookClient(chapter.notebook, timeout=timeout, resources=folder, **OPTIONS)
             try:
                 await client.async_execute()
             except (CellExecutionError, CellTimeoutError) as error:
