@@ -21,6 +21,7 @@ suppress_warnings = ["toc.not_included"]
 nb_execution_mode = "cache"
 nb_execution_timeout = {timeout}
 nb_execution_raise_on_error = True
+nb_merge_streams = True
 """
 PAGE = """\
 ---
@@ -43,6 +44,7 @@ while not pathlib.Path("{there}").exists():
 time.sleep(0.5)
 print("met", "{there}")"""
 THREADS = 'import os; print("threads", os.environ["OMP_NUM_THREADS"])'
+SLOW = 'import time; print("a", end="", flush=True); time.sleep(0.5); print("b")'
 
 
 class Book:
@@ -130,11 +132,12 @@ def test_failing_chapters_are_all_named_and_the_others_kept(tmp_path):
     assert "Executed long" not in said
 
 
-def test_longest_chapter_runs_first_and_on_one_thread(tmp_path):
+def test_longest_chapter_runs_first_and_outputs_depend_on_no_speed(tmp_path):
     book = Book(tmp_path, cores=1)
-    book.write("a", "1")
+    book.write("a", SLOW)
     book.write("long", THREADS, more="\nProse.\n" * 50)
     code, said = book.build()
     assert code == 0, said
     assert said.index("Executed long") < said.index("Executed a")
     assert "threads 1" in book.text("long")
+    assert "<span></span>ab\n" in book.text("a")
