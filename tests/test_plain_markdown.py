@@ -9,6 +9,14 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from myst_parser.parsers.docutils_ import Parser
 from nbformat.v4 import new_code_cell, new_markdown_cell
+from sphinx.addnodes import (
+    desc,
+    desc_content,
+    desc_name,
+    desc_parameterlist,
+    desc_signature,
+    number_reference,
+)
 
 NUMBERS = {
     "theorem": {"thm": (2,)},
@@ -48,7 +56,7 @@ def written(*children):
 @pytest.mark.parametrize(
     "text",
     [
-        "# T\n\n## U\n\nA *b* **c** `d` $d_k$ [e](https://f.org).",
+        "# T\n\n## U\n\nA *b* **c** `d` $d_k$ $p|q$ [e](https://f.org).\n\n## V",
         "Code `{ref}` and `` a `b` {eq} `` stay.",
         "<https://a.org/x.md>",
         "- item\n- *other*",
@@ -80,9 +88,10 @@ def test_plain_text_is_left_alone(text):
         (":::{note}\nWords.\n:::", "**Note**\n\nWords."),
         (":::{admonition} You *will*\n- do\n:::", "**You *will***\n\n- do"),
         (
-            "::::{admonition} *a* < $b$?\n:class: dropdown\n\n:::{tip}\nYes.\n:::\n::::",
-            "<details>\n<summary><b>a &lt; $b$?</b></summary>\n\n**Tip**\n\nYes.\n\n</details>",
+            '::::{admonition} *a* < $b$ "c"?\n:class: dropdown\n\n:::{tip}\nYes.\n:::\n::::',
+            '<details>\n<summary><b>a &lt; $b$ "c"?</b></summary>\n\n**Tip**\n\nYes.\n\n</details>',
         ),
+        ("$a\nb$", "$a b$"),
         ("word\n: what *it* says", "- **word**\n\n  what *it* says"),
         ("Said.[^a]\n\n[^a]: By *whom*.", "Said.[1]\n\n---\n\n[1] By *whom*."),
         ("| a |\n|---|\n| `x\\|y` $p\\|q$ |", "| a |\n| --- |\n| `x\\|y` $p\\vert q$ |"),
@@ -140,9 +149,46 @@ def test_links_between_chapters_lead_to_notebooks_and_others_are_words():
         return nodes.paragraph("", "", nodes.reference("", "two", refuri=uri))
 
     assert written(link("qkv.html#x")) == "[two](qkv.ipynb)"
+    figure = number_reference("", "Figure 4", refuri="qkv.html#fig")
+    assert written(nodes.paragraph("", "", figure)) == "[Figure 4](qkv.ipynb)"
     assert written(link("notation.html")) == "two"
     assert written(link("#here")) == "two"
     assert written(link("https://a.org/x.html")) == "[two](https://a.org/x.html)"
+
+
+def test_works_of_a_bibliography_keep_their_labels():
+    assert written(nodes.citation("", nodes.label("", "A17"), words("A (2017)."))) == (
+        "[A17] A (2017)."
+    )
+
+
+def test_a_bar_does_not_end_a_cell_of_a_table():
+    """In math it is not escaped: a host may take the formula out before it reads the table."""
+    norm = nodes.paragraph("", "", nodes.math("", r"\|x\| | y"), nodes.Text(" |"))
+    row = nodes.row("", nodes.entry("", norm))
+    table = nodes.table("", nodes.tgroup("", nodes.thead("", row), nodes.tbody()))
+    assert written(table) == "| $\\Vert x\\Vert  \\vert  y$ \\| |\n| --- |"
+
+
+def test_a_function_of_the_reference_is_its_first_line():
+    signature = desc_signature("", "", desc_name("", "f"), desc_parameterlist("", "x"))
+    content = desc_content("", words("Says *so*."), words("At length."))
+    assert written(desc("", signature, content)) == r"`f(x)` Says \*so\*."
+    assert written(desc("", signature, desc_content())) == "`f(x)`"
+
+
+def test_dropdowns_are_folded():
+    title = nodes.inline("", "", words("Why", nodes.emphasis), classes=["sd-summary-text"])
+    title = nodes.rubric("", "", title, nodes.inline("", "", nodes.raw("", "<svg>", format="html")))
+    kind = type("dropdown_main", (nodes.General, nodes.Element), {})
+    dropdown = kind("", title, nodes.container("", words("A.")), classes=["sd-dropdown"])
+    assert written(dropdown) == "<details>\n<summary><b>Why</b></summary>\n\nA.\n\n</details>"
+
+
+def test_what_says_nothing_leaves_no_gap():
+    assert (
+        written(words("A."), nodes.paragraph(), nodes.comment("", "B."), words("C.")) == "A.\n\nC."
+    )
 
 
 def test_an_unknown_node_is_written_as_its_children_are():
@@ -177,3 +223,4 @@ def test_a_cell_is_taken_from_the_source_and_its_captions_follow_it():
     found = [*cells(["A", "B", *blocks, "C"], [new_markdown_cell("old"), code])]
     assert [each.source for each in found] == ["A\n\nB", "x", "**Figure 4.** W.\n\nC"]
     assert found[1] is code
+    assert [*cells([Code(0), Code(0)], [code])] == [code, code]
