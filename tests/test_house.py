@@ -147,6 +147,20 @@ def test_notebooks_hold_no_myst(built_book):
 
 
 @pytest.mark.build
+def test_notebooks_hold_the_cells_of_their_chapters_and_no_dead_links(built_book):
+    notebooks = {path.stem: path for path in (built_book.parent / "notebooks").glob("*.ipynb")}
+    assert {"index", "qkv", "reference"} <= set(notebooks)
+    for name, path in notebooks.items():
+        chapter = jupytext.read(ROOT / "book" / f"{name}.md")
+        given, written = (
+            [(cell.source, cell.metadata) for cell in each.cells if cell.cell_type == "code"]
+            for each in (nbformat.read(path, as_version=4), chapter)
+        )
+        assert given == written
+        assert set(re.findall(r"\]\((\S+)\.ipynb\)", path.read_text("utf-8"))) <= set(notebooks)
+
+
+@pytest.mark.build
 def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, execute):
     done = run(sys.executable, "book/_ext/attn_book/pack.py")
     assert done.returncode == 0, done.stderr
