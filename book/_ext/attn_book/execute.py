@@ -31,6 +31,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 OPTIONS = {
     "coalesce_streams": True,  # where a kernel cuts what it prints depends on its speed
     "record_timing": False,
+    "store_widget_state": False,  # a lab's whole front end and random ids, for a script not used
     "extra_arguments": ["--IPKernelApp.log_level=ERROR"],  # it warns of TCP at every start
 }
 
