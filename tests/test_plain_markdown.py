@@ -122,6 +122,8 @@ def test_numbers_stand_where_the_page_has_them():
     title = words(" (Name)", nodes.title)
     proved = theorem(title, words("A."), realtype="theorem", countertype="theorem", ids=["thm"])
     assert written(proved) == "**Theorem 2 (Name)**\n\nA."
+    untitled = theorem(words(" ", nodes.title), realtype="lemma", countertype="lemma")
+    assert written(untitled) == "**Lemma**"
     unnumbered = theorem(words("A."), realtype="axiom")
     assert written(unnumbered) == "**Axiom**\n\nA."
     title = nodes.title("", "", nodes.Text(" (Add)"), title="Exercise %s")

@@ -101,7 +101,7 @@ class PlainMarkdown:
             words = html.escape(kind + (words_of(title) if title else ""), quote=False)
             inside = [f"<details>\n<summary><b>{words}</b></summary>", *inside, "</details>"]
         elif kind or title:
-            yield f"**{kind}{self.run(title) if title else ''}**"
+            yield f"**{kind}{self.run(title).rstrip() if title else ''}**"
         yield from inside
 
     def kind(self, node, title):
