@@ -1,9 +1,11 @@
-# Each target is a command of make.py, which also serves machines without make.
+# Every target goes to make.py, which also serves machines without make: `make help` lists them.
+# Options of JupyterLab and pytest: make lab ARGS="--port 8890", make test ARGS="-k masks -x"
 PYTHON ?= python3
-
-book test lab notebooks clean:
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed: this book needs Python 3.11 or newer."; exit 1; }
-	@$(PYTHON) make.py $@
-
-.PHONY: book test lab notebooks clean
 .DEFAULT_GOAL := book
+
+%: always
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed: this book needs Python 3.11 or newer."; exit 1; }
+	@$(PYTHON) make.py $@ $(ARGS)
+
+Makefile always: ;
+.PHONY: always

@@ -17,7 +17,8 @@ from attn_lib.words import fixed
 
 __all__ = ["live", "numbers", "show", "table"]
 
-_GLUE = "application/papermill.record/"  # how MyST-NB finds a value that a cell leaves for the text
+# What `myst_nb.glue` leaves in a cell's output, a test compares; to import it takes a kernel 1.2 s.
+_GLUE = "application/papermill.record/"
 
 
 class Rounded(float):
@@ -60,7 +61,7 @@ def numbers(*, decimals: int = 2, **values: Any) -> None:
         text = repr(shown) if isinstance(shown, Rounded) else str(shown)
         shell.push({name: shown})
         record = {"scrapbook": {"name": name, "mime_prefix": _GLUE}}
-        display({_GLUE + "text/plain": text}, raw=True, metadata=record)
+        display({_GLUE + "text/plain": repr(text)}, raw=True, metadata=record)
 
 
 class Live:

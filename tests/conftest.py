@@ -20,6 +20,15 @@ hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
+def pytest_collection_modifyitems(items):
+    """Mark what builds a book or drives a browser: the rest is `make test-quick`."""
+    for item in items:
+        if "browser" in item.path.relative_to(ROOT).parts or "chromium" in item.fixturenames:
+            item.add_marker("browser")
+        if "built_book" in item.fixturenames:
+            item.add_marker("build")
+
+
 @pytest.fixture(scope="session")
 def built_book(testrun_uid):
     """Return ``_build/html``, built by the same code as ``make book``, once in a run of tests."""

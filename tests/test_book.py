@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import matplotlib
+import myst_nb
 import numpy as np
 import pytest
 
@@ -65,7 +66,7 @@ def test_numbers_are_shown_with_fixed_decimals(value, decimals, shown):
     assert Rounded(value, decimals) == value
 
 
-def test_numbers_are_named_and_left_for_the_text():
+def test_numbers_are_named_and_left_for_the_text_as_myst_nb_leaves_them():
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 
@@ -74,10 +75,14 @@ def test_numbers_are_named_and_left_for_the_text():
         with capture_output() as captured:
             numbers(weight=0.567, comparisons=np.int64(81), word="soup")
         assert repr(shell.user_ns["weight"]) == "0.57" and shell.user_ns["comparisons"] == 81
-        left = {out.metadata["scrapbook"]["name"]: out.data for out in captured.outputs}
-        assert left["weight"] == {"application/papermill.record/text/plain": "0.57"}
-        assert left["comparisons"] == {"application/papermill.record/text/plain": "81"}
-        assert left["word"] == {"application/papermill.record/text/plain": "soup"}
+        with capture_output() as by_myst_nb:
+            for name, text in {"weight": "0.57", "comparisons": "81", "word": "soup"}.items():
+                myst_nb.glue(name, text, display=False)
+        ours, theirs = (
+            [(output.data, output.metadata) for output in outputs]
+            for outputs in (captured.outputs, by_myst_nb.outputs)
+        )
+        assert ours == theirs and len(ours) == 3
     finally:
         InteractiveShell.clear_instance()
 

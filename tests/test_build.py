@@ -10,10 +10,12 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
-from attn_book import cache
+from attn_book import assets, cache, notebooks
+from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.build
@@ -50,22 +52,72 @@ Count.
 Count again.
 :::
 
-See {prf:ref}`two`.
+See {prf:ref}`two` and {eq}`one`.
+
+$$
+x = 1
+$$ (one)
 
 ```{code-cell} ipython3
 from attn_lib.toy import Lab, VALUE
 from attn_lib.book import numbers
-numbers(value=VALUE)
 Lab()
 ```
 
-The value is {eval}`value`.
+Now it is named.
+
+```{code-cell} ipython3
+:tags: [remove-cell]
+
+numbers(value=VALUE, half=0.5)
+```
+
+The value is {eval}`value`, half of 1 is {eval}`half`.
+
+:::{exercise} Add
+:label: add
+What is $2 + 2$?
+:::
+
+:::{solution-start} add
+:class: dropdown
+:::
+
+Count.
 
 ```{code-cell} ipython3
 print("run", VALUE)
 ```
+
+:::{solution-end}
+:::
+
+:::{dropdown} *Why* so?
+For no reason.
+:::
 """
 )
+NOTEBOOK = [
+    (
+        "markdown",
+        "# A page\n\n**Theorem 1 (Two)**\n\n$1 + 1 = 2$\n\n*Proof.* Count.\n\n∎\n\n"
+        "*Proof.* Count again.\n\n∎\n\nSee Theorem 1 and (1).\n\n$$\nx = 1\n\\tag{1}\n$$",
+    ),
+    ("markdown", notebooks.NEEDS),
+    ("code", "from attn_lib.toy import Lab, VALUE\nfrom attn_lib.book import numbers\nLab()"),
+    ("markdown", "Now it is named."),
+    ("code", "numbers(value=VALUE, half=0.5)"),
+    (
+        "markdown",
+        "The value is 1, half of 1 is 0.50.\n\n**Exercise 1 (Add)**\n\nWhat is $2 + 2$?\n\n"
+        "**Solution to Exercise 1 (Add)**\n\nCount.",
+    ),
+    ("code", 'print("run", VALUE)'),
+    (
+        "markdown",
+        "<details>\n<summary><b>Why so?</b></summary>\n\nFor no reason.\n\n</details>",
+    ),
+]
 TOY = """\
 import anywidget
 
@@ -93,9 +145,8 @@ class Book:
             shutil.copytree(ROOT / "book" / name, folder / "book" / name, ignore=ignore)
         library = folder / "attn_lib"
         (library / "labs/static").mkdir(parents=True)
-        for name in ("__init__.py", "pages.py"):
-            (library / name).write_text("")
-        shutil.copy(ROOT / "attn_lib/pages.py", library)
+        (library / "__init__.py").write_text("")
+        shutil.copy(ROOT / "attn_lib/book.py", library)
         (library / "toy.py").write_text(TOY)
         (library / "labs/static/labs.page.js").write_text("// labs")
         (library / "labs/static/labs.css").write_text(".attn-lab {}")
@@ -110,9 +161,13 @@ class Book:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
-    def build(self):
-        """Run ``make.py book`` with the packages of these tests; return (exit code, output)."""
+    def build(self, *, killed=False):
+        """Run ``make.py book`` with the packages of these tests; return (exit code, output).
+
+        A `killed` build has no time to take away what it has written.
+        """
         code = "import make, sys, pathlib; make.prepare = lambda lists: None; "
+        code += "make.forget = lambda *names: None; " if killed else ""
         code += "make.PYTHON = pathlib.Path(sys.executable); make.book()"
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -163,51 +218,48 @@ warnings.warn("hm")
 """
 
 
-@pytest.mark.parametrize(
-    ("addition", "complaints"),
-    [(RAISES, ["ZeroDivisionError"]), (WARNS, ["nowhere", "unnamed", "stderr"])],
-    ids=["a cell raises", "warnings"],
-)
-def test_failing_page_fails_twice_and_leaves_no_page(fresh, addition, complaints):
-    fresh.write("book/page.md", PAGE + addition)
-    for _ in range(2):
-        code, output = fresh.build()
-        assert code != 0, output
-        for complaint in complaints:
-            assert complaint in output
-        assert not fresh.html.exists()
+def test_a_cell_that_raises_leaves_no_page(fresh):
+    fresh.write("book/page.md", PAGE + RAISES)
+    assert_refused(fresh, "ZeroDivisionError")
 
 
-def test_interrupted_build_does_not_hide_a_warning(fresh):
+def test_warnings_fail_twice_and_leave_no_page(fresh):
     """A build that is killed has read its pages; the next must complain about them all the same."""
-    fresh.write("book/page.md", PAGE + "\nIt is {eval}`unnamed`.\n")
-    jupyter_book = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
-    lenient = [sys.executable, "-c", jupyter_book, "build", ".", "-n"]  # keeps what it has read
-    environment = {**os.environ, "PYTHONPATH": str(fresh.root)}
-    subprocess.run(lenient, cwd=fresh.root, env=environment, check=True, capture_output=True)
+    fresh.write("book/page.md", PAGE + WARNS)
+    code, output = fresh.build(killed=True)
+    assert code != 0, output
     assert fresh.html.exists()
-    code, output = fresh.build()
-    assert code != 0
-    assert "unnamed" in output
-    assert not fresh.html.exists()
+    assert_refused(fresh, "nowhere", "unnamed", "stderr")
 
 
-def test_missing_lab_script_is_named(fresh):
-    (fresh.root / "attn_lib/labs/static/labs.page.js").unlink()
-    code, output = fresh.build()
-    assert code != 0
-    assert "labs.page.js missing in attn_lib/labs/static" in output
+def assert_refused(book, *complaints):
+    """A build must fail, say why, and leave nothing that the next could go on with."""
+    code, output = book.build()
+    assert code != 0, output
+    for complaint in complaints:
+        assert complaint in output
+    for left in ("html", "notebooks", ".doctrees", "jupyter_execute"):
+        assert not (book.root / "_build" / left).exists()
+
+
+def test_missing_lab_script_is_named(tmp_path):
+    config = SimpleNamespace(html_static_path=[])
+    with pytest.raises(ExtensionError, match=r"labs\.page\.js and labs\.css missing in attn_lib"):
+        assets.add_labs(SimpleNamespace(srcdir=tmp_path), config)
 
 
 # --- what changes are noticed ---------------------------------------------------------------------
-def test_changes_are_noticed_and_reverts_find_their_cache(fresh):
+def test_changes_are_noticed_reverts_find_their_cache_and_two_cold_builds_are_equal(fresh, book):
     toy = fresh.root / "attn_lib/toy.py"
     seen = []
     for source in (TOY, TOY.replace("VALUE = 1", "VALUE = 2"), TOY):
         toy.write_text(source)
         code, output = fresh.build()
         assert code == 0, output
-        seen.append("Executed notebook" in output)
+        assert "Executing notebook" not in output  # each is run before MyST-NB asks for it
+        seen.append("Executed book/page" in output)
+        if len(seen) == 1:
+            assert fresh.bytes() == book.bytes()
         value = re.search(r"VALUE = (\d)", source)[1]
         assert f"run {value}" in fresh.page()
         assert f'<span class="pasted-text">{value}</span>' in fresh.page()
@@ -218,7 +270,7 @@ def test_changes_are_noticed_and_reverts_find_their_cache(fresh):
     extension.write_text(extension.read_text().replace('"Proof."', '"Proof!"'))
     code, output = fresh.build()
     assert code == 0, output
-    assert "Executed notebook" not in output
+    assert "Executed book/page" not in output
     assert fresh.page() != before
 
 
@@ -264,13 +316,6 @@ def test_old_caches_go_and_the_latest_stay(tmp_path):
 
 
 # --- what is built --------------------------------------------------------------------------------
-def test_two_cold_builds_are_equal(book, tmp_path):
-    other = Book(tmp_path)
-    code, output = other.build()
-    assert code == 0, output
-    assert book.bytes() == other.bytes()
-
-
 def test_index_opens_the_landing_page(book):
     index = (book.html / "index.html").read_text(encoding="utf-8")
     assert 'url=book/page.html"' in index
@@ -319,12 +364,8 @@ def test_notebook_link_gives_a_notebook_that_runs(book, execute):
     nbformat.validate(notebook)
     assert [cell.id for cell in notebook.cells] == [f"cell-{i}" for i in range(len(notebook.cells))]
     assert text == (book.root / "_build/notebooks/page.ipynb").read_text(encoding="utf-8")
-    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    assert "**Theorem 1 (Two)**" in prose
-    assert "See Theorem 1." in prose
-    assert "The value is 1." in prose
-    assert not re.search(r":::|\{[a-z:]+\}`|^\(\w+\)=", prose, re.MULTILINE)
-    assert "run 1" in json.dumps(execute(notebook, book.root).cells[-1].outputs)
+    assert [(cell.cell_type, cell.source) for cell in notebook.cells] == NOTEBOOK
+    assert "run 1" in json.dumps(execute(notebook, book.root).cells[-2].outputs)
 
 
 def test_page_offers_no_markdown_source(book):

@@ -36,68 +36,6 @@ def copy_sources(target):
     return Path(shutil.copytree(ROOT, target, ignore=ignore))
 
 
-# --- entry points ---------------------------------------------------------------------------------
-def test_makefile_offers_the_commands_of_make_py():
-    import make
-
-    targets = re.search(r"^([a-z ]+):$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
-    assert sorted(targets) == sorted(make.COMMANDS)
-
-
-def test_unknown_command_lists_the_commands():
-    done = run(sys.executable, "make.py", "brew")
-    assert done.returncode != 0
-    assert "notebooks" in done.stderr
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed: Makefile not tried")
-def test_makefile_says_that_python_is_missing():
-    done = run("make", "book", "PYTHON=python-of-the-future")
-    assert done.returncode != 0
-    assert "Python 3.11 or newer" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("broken", "word"),
-    [
-        ("sys.version_info = (3, 10, 4)", "needs Python 3.11 or newer"),
-        ("importlib.util.find_spec = lambda name: None", "python3-venv"),
-    ],
-    ids=["old Python", "no venv"],
-)
-def test_unfit_python_is_told_so(broken, word):
-    done = run(sys.executable, "-c", f"import make, sys, importlib.util; {broken}; make.book()")
-    assert done.returncode != 0
-    assert word in done.stderr
-
-
-def test_environment_is_installed_once_and_again_after_a_change(tmp_path, monkeypatch):
-    import make
-
-    (tmp_path / "tests").mkdir()
-    for name in ("requirements.txt", "tests/requirements.txt", "pyproject.toml"):
-        (tmp_path / name).write_text("")
-    calls = []
-    monkeypatch.setattr(make, "ROOT", tmp_path)
-    monkeypatch.setattr(make, "VENV", tmp_path)
-    monkeypatch.setattr(make, "PYTHON", Path(sys.executable))
-    monkeypatch.setattr(make, "run", lambda *command: calls.append(command))
-    for lists, change, installs in (
-        (make.READER, None, 1),
-        (make.READER, None, 0),
-        (make.DEVELOPER, None, 1),
-        (make.READER, None, 0),
-        (make.READER, "requirements.txt", 1),
-        (make.DEVELOPER, "tests/requirements.txt", 1),
-        (make.READER, "pyproject.toml", 1),
-    ):
-        if change:
-            (tmp_path / change).write_text(f"# {change}")
-        calls.clear()
-        make.prepare(lists)
-        assert len(calls) == installs, (lists, change)
-
-
 # --- packaging ------------------------------------------------------------------------------------
 def test_wheel_holds_the_labs_and_nothing_of_their_workshop(tmp_path):
     source = copy_sources(tmp_path / "source")
@@ -222,6 +160,20 @@ def test_notebooks_hold_no_myst(built_book):
             if cell.cell_type == "markdown":
                 prose = re.sub(r"```.*?```|``.*?``", "", cell.source, flags=re.DOTALL)
                 assert not re.search(r":::|\{[a-z][a-z:-]*\}`|^\([\w-]+\)=", prose, re.MULTILINE)
+
+
+@pytest.mark.build
+def test_notebooks_hold_the_cells_of_their_chapters_and_no_dead_links(built_book):
+    notebooks = {path.stem: path for path in (built_book.parent / "notebooks").glob("*.ipynb")}
+    assert {"index", "qkv", "reference"} <= set(notebooks)
+    for name, path in notebooks.items():
+        chapter = jupytext.read(ROOT / "book" / f"{name}.md")
+        given, written = (
+            [(cell.source, cell.metadata) for cell in each.cells if cell.cell_type == "code"]
+            for each in (nbformat.read(path, as_version=4), chapter)
+        )
+        assert given == written
+        assert set(re.findall(r"\]\((\S+)\.ipynb\)", path.read_text("utf-8"))) <= set(notebooks)
 
 
 @pytest.mark.build

@@ -7,7 +7,6 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.errors import ExtensionError
 
 STATIC = "attn_lib/labs/static"
@@ -52,13 +51,7 @@ def copy_mathjax(app, exception):
             shutil.copyfile(source / name, target / name)
 
 
-def drop_widget_state(app, pagename, templatename, context, doctree):
-    """Keep Jupyter's widget state out of pages: a lab's whole front end and random ids, per lab."""
-    NbMetadataCollector.get_js_files(app.env, pagename).pop("ipywidgets_state", None)
-
-
 def setup(app):
-    """Connect them; 'drop_widget_state' must come before MyST-NB adds the state to the page."""
+    """Connect both."""
     app.connect("config-inited", add_labs)
-    app.connect("html-page-context", drop_widget_state, priority=1)
     app.connect("build-finished", copy_mathjax)

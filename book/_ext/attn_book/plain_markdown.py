@@ -1,287 +1,263 @@
-"""MyST into the Markdown that Colab, VS Code and GitHub show: directives and roles become
-words.
+"""A resolved page as the plain Markdown that Colab, VS Code and GitHub show.
 
-``plain(text, resolve)`` is a pure function of the text of one Markdown cell. ``resolve(role,
-target)`` gives the words for a reference ("Theorem 2", "Vaswani et al. (2017)"), or None when
-it knows none.
+Sphinx has put words in the place of every reference, value and citation by then, so nothing is
+looked up here but the numbers in titles, which docutils leaves to its writers. A node that has no
+method of its own is written as its children are: no word of a page can get lost.
 """
 
+import html
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from textwrap import indent
 
-FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|:{3,}|~{3,})(?P<rest>.*)$")
-NAME = re.compile(r"^\{(?P<name>[\w:.+-]+)\}\s*(?P<argument>.*)$")
-OPTION = re.compile(r"^ *:(?P<key>[\w-]+):\s*(?P<value>.*)$")
-CODE = re.compile(r"(?<!\\)(?<!`)(`+)(?!`)(?P<body>.+?)(?<!`)\1(?!`)", re.DOTALL)
-ROLE = re.compile(r"\{(?P<role>[a-z][\w:.-]*)\}$")
-TITLED = re.compile(r"^(?P<title>.*?)\s*<(?P<target>[^<>]+)>$", re.DOTALL)
-LINK = re.compile(r"\[(?P<text>[^\[\]]*)\]\((?P<target>[^()\s]+)\)")
-EQUATION = re.compile(r"^\$\$\s*\((?P<label>[\w:.-]+)\)\s*$")
+from docutils import nodes
+from sphinx.locale import admonitionlabels
 
-DROPPED = {"contents", "exercise-end", "index", "solution-end", "tableofcontents", "toctree"}
-FOLDED = {"dropdown", "solution"}
-NUMBERED = {"exercise", "exercise-start", "solution", "solution-start"}
-UNTITLED = {"div", "container", "epigraph", "glossary", "grid", "grid-item", "margin", "tab-set"}
+SPECIAL = re.compile(r"[\\`*$]|<(?=[\w/!?])|(?<!\w)_|_(?!\w)|(?<=\])\(")
+OPENING = re.compile(r"^(\d+)?((?<=\d)[.)](?=\s)|[+-](?=\s)|[#>])")
 
 
-@dataclass
-class Directive:
-    """One fenced directive: ``name``, what follows it, its options and its body."""
+@dataclass(frozen=True)
+class Code:
+    """The place of a code cell; `index` counts the cells of the chapter's source."""
 
-    name: str
-    argument: str
-    options: dict[str, str] = field(default_factory=dict)
-    body: list[str] = field(default_factory=list)
+    index: int
 
 
-def plain(text, resolve):
-    """Return ``text`` without MyST."""
-    return "\n".join(tidy(blocks(text.splitlines(), resolve))).strip("\n")
+class PlainMarkdown:
+    """Writes nodes as blocks, each a string of Markdown or a `Code`.
 
+    `numbers` holds the page's numbers by kind and id, `links` the notebook for each address of
+    another page, and `hidden` pairs of line and `Code` for the cells that the page does not show.
+    """
 
-# --- blocks ---------------------------------------------------------------------------------------
-def blocks(lines, resolve):
-    """Yield the plain lines of a run of MyST lines."""
-    prose, i = [], 0
-    while i < len(lines):
-        fence = FENCE.match(lines[i])
-        if not fence:
-            prose.append(lines[i])
-            i += 1
-            continue
-        yield from paragraphs(prose, resolve)
-        prose, end = [], closing(lines, i, fence)
-        named = NAME.match(fence["rest"].strip())
-        inside = [line.removeprefix(fence["indent"]) for line in lines[i + 1 : end]]
-        if named:
-            directive = read(named["name"], named["argument"].strip(), inside)
-            yield from (
-                fence["indent"] + line if line else "" for line in write(directive, resolve)
-            )
-        elif fence["fence"][0] == ":":
-            yield from blocks(inside, resolve)
+    def __init__(self, *, numbers=None, links=None, hidden=()):
+        self.numbers, self.links, self.hidden = numbers or {}, links or {}, sorted(hidden)
+        self.depth = 0
+
+    def blocks(self, node):
+        """Yield the blocks of a node."""
+        method = getattr(self, f"_block_{node.tagname}", None)
+        if isinstance(node, nodes.Invisible):
+            return
+        if method:
+            yield from method(node)
+        elif isinstance(node, nodes.Admonition):
+            yield from self.box(node, node.children)
+        elif isinstance(node, nodes.TextElement):
+            words = self.inline(node)
+            yield from [OPENING.sub(r"\1\\\2", words)] if words else []
         else:
-            yield from lines[i : end + 1]
-        i = end + 1
-    yield from paragraphs(prose, resolve)
+            yield from self.flow(node.children)
+
+    def flow(self, children):
+        """Yield the blocks of nodes in a row, and each hidden cell before what follows its line."""
+        for child in children:
+            line = next((part.line for part in child.findall() if part.line), 0)
+            while self.hidden and self.hidden[0][0] < line:
+                yield self.hidden.pop(0)[1]
+            yield from self.blocks(child)
+
+    def inline(self, node):
+        """Return a node as a run of Markdown."""
+        if isinstance(node, nodes.Text):
+            return SPECIAL.sub(r"\\\g<0>", node.astext().replace("\n", " "))
+        method = getattr(self, f"_inline_{node.tagname}", None)
+        return method(node) if method else self.run(node)
+
+    def run(self, node):
+        """Return the children of a node as a run of Markdown."""
+        return "".join(self.inline(child) for child in node.children)
+
+    # --- the page ---------------------------------------------------------------------------------
+    def _block_document(self, node):
+        yield from self.flow(node.children)
+        yield from (code for _, code in self.hidden)
+
+    def _block_section(self, node):
+        self.depth += 1
+        yield from self.flow(node.children)
+        self.depth -= 1
+
+    def _block_title(self, node):
+        yield f"{'#' * self.depth} {self.run(node)}"
+
+    def _block_container(self, node):
+        if node.get("nb_element") != "cell_code":
+            yield from self.flow(node.children)
+            return
+        yield Code(node["cell_index"])
+        for figure in node.findall(nodes.figure):
+            yield from self.caption(figure)
+
+    # --- what has a title -------------------------------------------------------------------------
+    def box(self, node, children):
+        """Yield a theorem, an exercise, a note; folded as on the page, unless a cell is in it."""
+        title = children[0] if children and isinstance(children[0], nodes.title) else None
+        kind = self.kind(node, title)
+        inside = [*self.flow(children[1:] if title else children)]
+        folds = {"dropdown", "sd-dropdown"} & set(node["classes"])
+        if folds and not any(isinstance(block, Code) for block in inside):
+            words = html.escape(kind + (words_of(title) if title else ""), quote=False)
+            inside = [f"<details>\n<summary><b>{words}</b></summary>", *inside, "</details>"]
+        elif kind or title:
+            yield f"**{kind}{self.run(title).rstrip() if title else ''}**"
+        yield from inside
+
+    def kind(self, node, title):
+        """Return what a box is, if its title does not say it: a number, or a word for a note."""
+        if "realtype" in node:  # sphinx-proof
+            number = self.number(node["countertype"], node) if "countertype" in node else ""
+            return f"{node['realtype'].title()} {number}".strip()
+        if title is not None and "%s" in title.get("title", ""):  # sphinx-exercise
+            return title["title"] % self.number(node["type"], node)
+        return "" if title else str(admonitionlabels.get(node.tagname, ""))
+
+    def number(self, kind, node):
+        """Return the number of a node among those of its kind."""
+        found = [self.numbers.get(kind, {}).get(name, ()) for name in node["ids"]]
+        return ".".join(map(str, next(filter(None, found), ())))
+
+    def _block_proof_node(self, node):
+        yield from self.flow(node.children)
+        yield "∎"
+
+    def _block_dropdown_main(self, node):
+        title = next(part for part in node[0].findall(nodes.inline))  # beside it stands an icon
+        yield from self.box(node, [nodes.title("", "", *title.children), *node.children[1:]])
+
+    def caption(self, node):
+        """Yield the number and the words under a figure or over a table."""
+        kind = node.tagname
+        for words in node.children:
+            if isinstance(words, nodes.caption | nodes.title):
+                number = self.number(kind, node)
+                label = f"**{kind.capitalize()} {number}.** " if number else ""
+                yield label + self.run(words)
+
+    def _block_figure(self, node):
+        yield from self.flow(part for part in node if not isinstance(part, nodes.caption))
+        yield from self.caption(node)
+
+    # --- lists, tables, quotations ----------------------------------------------------------------
+    def items(self, node, marks):
+        """Yield a list; an empty line between its items only if they hold several blocks."""
+        items = []
+        for mark, item in zip(marks, node.children, strict=True):
+            text = "\n\n".join(self.flow(item.children))
+            items.append(mark + indent(text, " " * len(mark)).strip())
+        yield ("\n\n" if any("\n\n" in item for item in items) else "\n").join(items)
+
+    def _block_bullet_list(self, node):
+        yield from self.items(node, ["- "] * len(node))
+
+    def _block_enumerated_list(self, node):
+        first = node.get("start", 1)
+        yield from self.items(node, [f"{first + i}. " for i in range(len(node))])
+
+    def _block_definition_list(self, node):
+        yield from self.items(node, ["- "] * len(node))
+
+    def _block_term(self, node):
+        yield f"**{self.run(node)}**"
+
+    def _block_table(self, node):
+        yield from self.caption(node)
+        rows = [[self.cell(entry) for entry in row] for row in node.findall(nodes.row)]
+        if not any(node.findall(nodes.thead)):
+            rows.insert(0, [""] * len(rows[0]))
+        rows.insert(1, ["---"] * len(rows[0]))
+        yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    def cell(self, entry):
+        """Return a cell of a table, in which a bar must not end it."""
+        return " ".join(self.flow(entry.children)).replace("|", r"\|")
+
+    def _block_block_quote(self, node):
+        lines = "\n\n".join(self.flow(node.children)).split("\n")
+        yield "\n".join(f"> {line}".rstrip() for line in lines)
+
+    def _block_footnote(self, node):
+        label, *rest = node.children
+        yield " ".join([f"[{label.astext()}]", *self.flow(rest)])
+
+    _block_citation = _block_footnote
+
+    def _block_desc(self, node):
+        """A function of the reference: how it is called, and the first line of its docstring."""
+        words = [self.run(part) for part in node[-1].children if isinstance(part, nodes.paragraph)]
+        yield f"`{node[0].astext().strip()}` {''.join(words[:1])}".strip()
+
+    def _block_transition(self, node):
+        yield "---"
+
+    # --- code, math, pictures ---------------------------------------------------------------------
+    def _block_literal_block(self, node):
+        text, language = node.astext().rstrip("\n"), node.get("language", "")
+        fence = "`" * max(3, 1 + longest_run_of_ticks(text))
+        yield f"{fence}{'' if language in {'none', 'default'} else language}\n{text}\n{fence}"
+
+    def _block_math_block(self, node):
+        lines = [line for line in node.astext().split("\n") if line.strip()]
+        number = self.number("displaymath", node)
+        tag = [rf"\tag{{{number}}}"] if number else []
+        yield "\n".join(lines if node.get("nowrap") else ["$$", *lines, *tag, "$$"])
+
+    def _block_raw(self, node):
+        yield from [node.astext()] if "html" in node["format"].split() else []
+
+    def _block_image(self, node):
+        yield self._inline_image(node)
+
+    def _inline_image(self, node):
+        return f"![{node.get('alt', '')}]({node['uri']})"
+
+    def _inline_raw(self, node):
+        return "".join(self._block_raw(node))
+
+    def _inline_math(self, node):
+        latex = " ".join(node.astext().split())
+        if "|" in latex and within(node, nodes.entry):
+            latex = latex.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
+        return f"${latex}$"
+
+    def _inline_literal(self, node):
+        text = node.astext()
+        ticks = "`" * (1 + longest_run_of_ticks(text))
+        return f"{ticks} {text} {ticks}" if "`" in text else f"{ticks}{text}{ticks}"
+
+    def _inline_emphasis(self, node):
+        return f"*{self.run(node)}*"
+
+    def _inline_strong(self, node):
+        return f"**{self.run(node)}**"
+
+    def _inline_footnote_reference(self, node):
+        return f"[{node.astext()}]"
+
+    def _inline_reference(self, node):
+        """A link to the web or to another chapter's notebook; words, if neither is there."""
+        uri, words = node.get("refuri", ""), self.run(node)
+        target = self.links.get(uri.partition("#")[0], uri if ":" in uri else "")
+        if not target:
+            return words
+        return f"<{uri}>" if node.astext() == uri else f"[{words}]({target})"
+
+    _inline_number_reference = _inline_reference
 
 
-def closing(lines, start, fence):
-    """Return the index of the line that closes the fence (the end of the text, if none does)."""
-    mark = fence["fence"]
-    for i in range(start + 1, len(lines)):
-        line = lines[i].strip()
-        if len(line) >= len(mark) and set(line) == {mark[0]}:
-            return i
-    return len(lines)
+def words_of(node):
+    """Return the text of a title for HTML, in which only formulas keep their marks."""
+    if isinstance(node, nodes.math):
+        return f"${node.astext()}$"
+    return "".join(map(words_of, node.children)) if node.children else node.astext()
 
 
-def read(name, argument, lines):
-    """Split a directive's lines into options (``:key: value`` or a YAML block) and body."""
-    directive, i = Directive(name, argument), 0
-    yaml = bool(lines) and lines[0].strip() == "---"
-    i += yaml
-    while i < len(lines):
-        option = OPTION.match(":" + lines[i] if yaml else lines[i])
-        if not option:
-            break
-        directive.options[option["key"]] = option["value"].strip()
-        i += 1
-    if yaml and i < len(lines) and lines[i].strip() == "---":
-        i += 1
-    directive.body = lines[i:]
-    return directive
+def within(node, kind):
+    """Return whether a node stands in one of this kind."""
+    return node is not None and (isinstance(node, kind) or within(node.parent, kind))
 
 
-def write(directive, resolve):
-    """Yield a directive as plain Markdown, an empty line before and after."""
-    name, body = directive.name, directive.body
-    writer = WRITERS.get(name)
-    yield ""
-    if name in DROPPED:
-        pass
-    elif writer:
-        yield from writer(directive, resolve)
-    else:
-        title, inner = heading(directive, resolve), tidy(blocks(body, resolve))
-        folded = name in FOLDED or "dropdown" in directive.options.get("class", "").split()
-        folded &= not name.endswith("-start")  # its body lies outside, cells and all
-        if folded:
-            yield from (
-                "<details>",
-                f"<summary><b>{html(title)}</b></summary>",
-                "",
-                *inner,
-                "",
-                "</details>",
-            )
-        else:
-            yield from ([f"**{title}**", ""] if title else []) + inner
-            if name == "prf:proof":
-                yield from ("", "∎")
-    yield ""
-
-
-def heading(directive, resolve):
-    """Return the words that head a directive: its kind, its number, its title."""
-    name, title = directive.name, inline(directive.argument, resolve)
-    if name in UNTITLED:
-        return title
-    if name in {"solution", "solution-start"}:
-        return f"Solution to {reference(resolve, 'ref', directive.argument)}"
-    if name.startswith("prf:") or name in NUMBERED:
-        kind = name.removeprefix("prf:").removesuffix("-start").capitalize()
-        label = directive.options.get("label")
-        words = (label and resolve("prf:ref", label)) or kind
-        return f"{words} ({title})" if title else words
-    if title or name in {"admonition", "dropdown", "card", "grid-item-card", "tab-item"}:
-        return title
-    return {"seealso": "See also"}.get(name, name.rpartition(":")[2].replace("-", " ").capitalize())
-
-
-def math(directive, resolve):
-    """Write a display equation."""
-    lines = [directive.argument, *directive.body] if directive.argument else directive.body
-    label = directive.options.get("label")
-    return ["$$", *[line for line in lines if line.strip()], *tag(label, resolve), "$$"]
-
-
-def tag(label, resolve):
-    """Return the line that numbers an equation as the book does, if the number is known."""
-    number = label and resolve("eq", label)
-    return [rf"\tag{{{number.strip('()')}}}"] if number else []
-
-
-def code(directive, resolve):
-    """Write a block of code."""
-    return [f"```{directive.argument}", *directive.body, "```"]
-
-
-def picture(directive, resolve):
-    """Write an image, and its caption when there is one."""
-    alt = directive.options.get("alt", "")
-    return [f"![{alt}]({directive.argument})", *caption(directive, resolve)]
-
-
-def caption(directive, resolve):
-    """Write the caption of a figure whose picture a cell draws."""
-    words = " ".join(tidy(blocks(directive.body, resolve))).strip()
-    label = directive.options.get("name")
-    number = (label and resolve("numref", label)) or ""
-    return ["", f"*{' '.join(filter(None, [number and number + '.', words]))}*"] if words else []
-
-
-def table(directive, resolve):
-    """Write a ``list-table`` or a ``table``: the title in bold, the rows below."""
-    title = inline(directive.argument, resolve)
-    lines = [f"**{title}**", ""] if title else []
-    if directive.name == "table":
-        return lines + tidy(blocks(directive.body, resolve))
-    rows = []
-    for line in directive.body:
-        start = re.match(r"^(?P<row>\*)?\s*-\s?(?P<cell>.*)$", line)
-        if start and start["row"]:
-            rows.append([])
-        if start and rows:
-            rows[-1].append(start["cell"])
-        elif line.strip() and rows and rows[-1]:
-            rows[-1][-1] += " " + line.strip()
-    cells = [f"| {' | '.join(inline(cell, resolve) for cell in row)} |" for row in rows]
-    return lines + cells[:1] + ["|" + " --- |" * len(rows[0])] + cells[1:] if rows else lines
-
-
-WRITERS = {
-    "math": math,
-    "code": code,
-    "code-block": code,
-    "image": picture,
-    "figure": picture,
-    "glue:figure": caption,
-    "list-table": table,
-    "table": table,
-    "glue": lambda directive, resolve: [reference(resolve, "glue", directive.argument)],
-    "bibliography": lambda directive, resolve: [resolve("bibliography", "") or ""],
-}
-
-
-# --- prose ----------------------------------------------------------------------------------------
-def paragraphs(lines, resolve):
-    """Return lines of prose without targets, comments, equation labels and roles."""
-    kept = []
-    for line in lines:
-        label = EQUATION.match(line)
-        if label:
-            kept += [*tag(label["label"], resolve), "$$"]
-        elif not re.match(r"^(\([\w:.-]+\)=\s*|%.*|\+\+\+.*)$", line):
-            kept.append(line)
-    return inline("\n".join(kept), resolve).split("\n") if kept else []
-
-
-def inline(text, resolve):
-    """Replace the roles and the links between chapters in a run of text; code stays as it is."""
-    out, rest = "", 0
-    for span in CODE.finditer(text):
-        before = text[rest : span.start()]
-        role = ROLE.search(before)
-        if role:
-            words = spoken(role["role"], span["body"], resolve)
-            out += links(before[: role.start()], resolve) + words
-        else:
-            out += links(before, resolve) + span[0]
-        rest = span.end()
-    return out + links(text[rest:], resolve)
-
-
-def spoken(role, body, resolve):
-    """Return the words for one role."""
-    titled = TITLED.match(body)
-    if role == "math":
-        return f"${body}$"
-    if titled and titled["title"] and "%s" not in body and "{" not in body:
-        return titled["title"]
-    return reference(resolve, role, titled["target"] if titled else body)
-
-
-def reference(resolve, role, target):
-    """Return the words ``resolve`` knows for a reference, or the label read aloud."""
-    words = resolve(role, target)
-    return words if words is not None else re.sub(r"(?<=\w)[-_:](?=\w)", " ", target)
-
-
-def links(text, resolve):
-    """Point links between chapters at their notebooks; name a link that has no words."""
-
-    def link(found):
-        words, target = found["text"], found["target"]
-        page, _, anchor = target.partition("#")
-        if "://" in target:
-            return found[0]
-        if page.endswith(".md"):
-            words = words or reference(resolve, "doc", page.removesuffix(".md"))
-            return f"[{words}]({page.removesuffix('.md').rpartition('/')[2]}.ipynb)"
-        if not page or "." not in page:
-            return words or reference(resolve, "ref", anchor or page)
-        return found[0]
-
-    return LINK.sub(link, text)
-
-
-def html(text):
-    """Return text for a summary line, which is HTML: no emphasis, no code marks."""
-    return re.sub(r"[*`]", "", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def tidy(lines):
-    """Return lines with runs of empty ones outside code made one, and none at the ends."""
-    out, fence = [], ""
-    for line in lines:
-        found = FENCE.match(line)
-        if found and not fence:
-            fence = found["fence"]
-        elif found and found["fence"].startswith(fence) and not found["rest"].strip():
-            fence = ""
-        if fence or line.strip() or (out and out[-1].strip()):
-            out.append(line.rstrip() if not fence else line)
-    while out and not out[-1].strip():
-        out.pop()
-    return out
+def longest_run_of_ticks(text):
+    """Return how many backticks follow each other."""
+    return max(map(len, re.findall("`+", text)), default=0)
