@@ -11,14 +11,19 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 
 from attn_lib.dot_product import AttentionResult
+from attn_lib.extras import missing
 from attn_lib.words import minus
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+except ModuleNotFoundError as error:
+    raise missing(error, "book") from None
 
 _STOPS = json.loads((Path(__file__).parent / "colors.json").read_text())["light"]
 weights_cmap = LinearSegmentedColormap.from_list("attention_weights", _STOPS["weights"])

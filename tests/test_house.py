@@ -28,42 +28,6 @@ def run(*command, cwd=ROOT, **options):
     )
 
 
-def copy_sources(target):
-    """Copy this tree without what is built, installed or tested."""
-    ignore = shutil.ignore_patterns(
-        ".git", ".venv", "_build", "build", "node_modules", "__pycache__", "*.egg-info", "tests"
-    )
-    return Path(shutil.copytree(ROOT, target, ignore=ignore))
-
-
-# --- packaging ------------------------------------------------------------------------------------
-def test_wheel_holds_the_labs_and_nothing_of_their_workshop(tmp_path):
-    source = copy_sources(tmp_path / "source")
-    done = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", tmp_path, source)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    library, labs = ROOT / "attn_lib", ROOT / "attn_lib/labs"
-    data = [
-        library / "colors.json",
-        labs / "heights.json",
-        *labs.glob("*/data.json"),
-        *labs.glob("static/*"),
-    ]
-    for path in [*library.rglob("*.py"), *data]:
-        if "node_modules" not in path.parts:
-            assert path.relative_to(ROOT).as_posix() in names
-    workshop = re.compile("/js/|/labs/(?!static).*[.](js|css)$|^tests|^book")
-    assert not [name for name in names if workshop.search(name)]
-
-
-def test_requirements_give_a_reason_each():
-    for name in ("requirements.txt", "tests/requirements.txt"):
-        for line in (ROOT / name).read_text().splitlines():
-            if line and not line.startswith(("#", "-")):
-                assert re.match(r"[\w-]+(==|~=)[\w.]+", line), line
-
-
 # --- sources --------------------------------------------------------------------------------------
 def test_toc_names_every_chapter():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())

@@ -9,6 +9,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+from attn_lib.extras import missing
+
+try:
+    import anywidget  # noqa: F401
+    import matplotlib  # noqa: F401
+except ModuleNotFoundError as error:
+    raise missing(error, "labs") from None
+
 from attn_lib.labs.base import Lab, overview
 
 # Every package in this folder is a lab: to copy one is to make one.

@@ -10,6 +10,13 @@ There is one file a chapter, in the order of the chapter. What such a file names
 
 # ruff: noqa: F403 - a proof is listed once, in the file of its chapter
 
+from attn_lib.extras import missing
+
+try:
+    import sympy  # noqa: F401
+except ModuleNotFoundError as error:
+    raise missing(error, "book") from None
+
 from attn_lib.proofs import (
     block,
     context,

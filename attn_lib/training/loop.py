@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from attn_lib.backward import Gradients
+from attn_lib.extras import missing
 from attn_lib.model import Params
 from attn_lib.training.recipes import RECIPES, Recipe
 
@@ -177,6 +177,10 @@ def train(
     """
     until, keep = run.recipe.steps if until is None else until, set(keep)
     _keep(run, keep)
+    try:
+        from tqdm import tqdm  # the rest of this room needs numpy alone
+    except ModuleNotFoundError as error:
+        raise missing(error, "book") from None
     silent = {} if progress else {"disable": True}  # left out, tqdm asks the environment
     with tqdm(total=until, initial=run.step, desc=run.recipe.name, **silent) as bar:
         while run.step < until:

@@ -23,8 +23,9 @@ def contents():
     yield "README.txt", README.format(name=NAME).encode()
     yield "LICENSE", (ROOT / "LICENSE").read_bytes()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needs = [*project["dependencies"], "jupyterlab>=4,<5"]
-    yield "requirements.txt", "".join(f"{need}\n" for need in needs).encode()
+    extras = project["optional-dependencies"]
+    needs = {*project["dependencies"], *extras["labs"], *extras["book"], "jupyterlab>=4,<5"}
+    yield "requirements.txt", "".join(f"{need}\n" for need in sorted(needs)).encode()
     notebooks = sorted((ROOT / "_build/notebooks").glob("*.ipynb"))
     yield from ((path.name, path.read_bytes()) for path in notebooks)
     for folder, top in (("attn_lib", ROOT), ("data", ROOT / "book")):
