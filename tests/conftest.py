@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import find_chromium
@@ -27,6 +28,19 @@ def pytest_collection_modifyitems(items):
             item.add_marker("browser")
         if "built_book" in item.fixturenames:
             item.add_marker("build")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how long each file took, the slowest first: a slow suite is a defect to be found."""
+    seconds = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.split("::")[0]] += report.duration
+    terminalreporter.section("seconds in each file, summed over processes")
+    for name, took in seconds.most_common():
+        terminalreporter.write_line(f"{took:8.1f}  {name}")
+    terminalreporter.write_line(f"{sum(seconds.values()):8.1f}  all")
 
 
 @pytest.fixture(scope="session")
