@@ -52,8 +52,9 @@ def states():
             yield labs.ContributionLab, {"model": model, "period": period}, depends
     for run, heads in (("reversal", 1), ("induction", 2), ("induction-two-heads", 4)):
         yield labs.TrainingLab, {"run": run}, {"heads": heads}
-    for kind in (labs.LookupLab, labs.ScoreScaleLab, labs.TilingLab, labs.CostLab):
-        yield kind, {}, {}
+    vary = {"AttentionLab", "MaskLab", "PositionLab", "HeadsLab", "ContributionLab", "TrainingLab"}
+    for name in sorted({*labs.__all__} - {*vary, "overview"}):
+        yield getattr(labs, name), {}, {}
 
 
 def measure(browser, path: Path, these: list[Lab]) -> list[list[int]]:
