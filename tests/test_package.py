@@ -83,8 +83,8 @@ def test_sdist_holds_all_of_the_library_and_no_tests(sdist):
 def test_wheel_holds_python_data_and_bundle_and_no_source_of_it(wheel):
     held = files(wheel / "attn_lib", "*")
     static = {f"labs/static/{path.name}" for path in (LIBRARY / "labs/static").iterdir()}
-    data = {name for name in files(LIBRARY, "*.json") if "labs/js/" not in name}
-    assert held == files(LIBRARY, "*.py") | static | data | {"py.typed"}
+    source = {name for name in files(LIBRARY, "*.py", "*.json") if "labs/js/" not in name}
+    assert held == source | static | {"py.typed"}
     assert {path.name for path in wheel.iterdir()} == {
         "attn_lib",
         f"attn_lib-{PROJECT['version']}.dist-info",

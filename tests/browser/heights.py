@@ -14,15 +14,18 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from attn_lib import labs
+from attn_lib.examples import SCENES
 from attn_lib.labs.base import HEIGHTS, STATIC, Lab
 
 WIDTHS = (1280, 390)
-SETTLED = """async () => {  // until nothing has moved for half a second
+COLUMN = "main { inline-size: min(42rem, 100vw - 4rem); margin: auto }"  # as wide as the book's
+SETTLED = """async () => {  // until all is drawn, and nothing has moved for half a second
   const heights = () => [...document.querySelectorAll("figure.attn-lab")].map((figure) =>
     (figure.dataset.ready ? figure.getBoundingClientRect().height : 0));
   const wait = () => new Promise((done) => setTimeout(done, 500));
+  const drawing = () => document.body.innerText.includes("being drawn");
   let last = [];
-  while (heights().some((height, k) => !height || height !== last[k])) {
+  while (drawing() || heights().some((height, k) => !height || height !== last[k])) {
     last = heights();
     await wait();
   }
@@ -32,9 +35,12 @@ SETTLED = """async () => {  // until nothing has moved for half a second
 
 def states():
     """Give the states to measure: a class, what makes the lab, and what its height depends on."""
+    for scene in SCENES.values():
+        depends = {"scene": scene.name, "tokens": len(scene.tokens)}
+        yield labs.AttentionLab, {"scene": scene.name}, depends
     for n in (*range(2, 17), 20, 24, 32, 48, 64):
-        yield labs.AttentionLab, {"scene": "random", "n": n}, {"tokens": n}
-    for n, m in product((1, 3, 5, 6, 8, 10, 12), repeat=2):
+        yield labs.AttentionLab, {"scene": "random", "n": n}, {"scene": "random", "tokens": n}
+    for n, m in product((1, 2, 3, 4, 5, 6, 8, 10, 12), repeat=2):
         yield (labs.MaskLab, *2 * [{"n": n, "m": m}])
     for n, d in product((3, 5, 6, 8, 10, 12, 14, 16), (2, 8, 16, 32)):
         yield (labs.PositionLab, *2 * [{"n": n, "d": d}])
@@ -46,8 +52,9 @@ def states():
             yield labs.ContributionLab, {"model": model, "period": period}, depends
     for run, heads in (("reversal", 1), ("induction", 2), ("induction-two-heads", 4)):
         yield labs.TrainingLab, {"run": run}, {"heads": heads}
-    for kind in (labs.LookupLab, labs.ScoreScaleLab, labs.TilingLab, labs.CostLab):
-        yield kind, {}, {}
+    vary = {"AttentionLab", "MaskLab", "PositionLab", "HeadsLab", "ContributionLab", "TrainingLab"}
+    for name in sorted({*labs.__all__} - {*vary, "overview"}):
+        yield getattr(labs, name), {}, {}
 
 
 def measure(browser, path: Path, these: list[Lab]) -> list[list[int]]:
@@ -58,7 +65,7 @@ def measure(browser, path: Path, these: list[Lab]) -> list[list[int]]:
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Heights</title>'
         f'<link rel="stylesheet" href="{(STATIC / "labs.css").as_uri()}">'
         f'<script defer src="{(STATIC / "labs.page.js").as_uri()}"></script>'
-        "<style>main { inline-size: min(48rem, 100vw - 2rem); margin: auto }</style>"
+        f"<style>{COLUMN}</style>"
         f"<main>{''.join(lab.to_html() for lab in these)}</main>",
         encoding="utf-8",
     )

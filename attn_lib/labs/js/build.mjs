@@ -5,14 +5,12 @@ import * as esbuild from "esbuild";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { kind } from "./kind.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "..", "static");
 const has = (file) => (folder) => existsSync(join(here, "..", folder, file));
 const folders = readdirSync(join(here, "..")).sort();
-
-/** The Python class of a folder's lab: score_scale holds ScoreScaleLab. */
-const kind = (folder) => `${folder.replace(/(?:^|_)([a-z])/g, (_, letter) => letter.toUpperCase())}Lab`;
 
 /** What `import { labs } from "labs"` gives: every lab's render by the name of its class. */
 const registry = () => {
