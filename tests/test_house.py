@@ -157,3 +157,15 @@ def test_zip_of_notebooks_runs_elsewhere(built_book, tmp_path, execute):
     notebook.cells.append(where)
     where = execute(notebook, folder).cells[-1]
     assert os.path.realpath(where.outputs[0].text.strip()).startswith(os.path.realpath(folder))
+
+
+def test_the_readme_names_every_room():
+    """A newcomer finds any piece from the tree alone."""
+    tree = (ROOT / "README.md").read_text(encoding="utf-8").split("## The tree")[1].split("```")[1]
+    rooms = [
+        path.name + "/" * path.is_dir()
+        for path in (ROOT / "attn_lib").iterdir()
+        if path.suffix == ".py" or path.is_dir()
+    ]
+    missing = {name for name in rooms if name not in tree and not name.startswith("__")}
+    assert missing == set()
