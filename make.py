@@ -284,7 +284,8 @@ def style():
 
 
 def pytest(*arguments):
-    """Run tests on up to four cores."""
+    """Run tests on up to four cores, each with one thread: more would wait for one another."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     cores = ["-n", "auto", "--maxprocesses", "4", "--dist", "loadfile"]
     run(PYTHON, "-m", "pytest", *cores, *arguments)
 

@@ -27,7 +27,7 @@ MOST = 8  # kernels at a time: each holds a numpy, a sympy and a matplotlib
 REPORT = 15  # seconds between two lines about chapters that take their time
 # One thread a kernel: there is a kernel a core, and how many threads share a matrix product may
 # change its last digit, hence a page.
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 OPTIONS = {
     "coalesce_streams": True,  # where a kernel cuts what it prints depends on its speed
     "record_timing": False,
