@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from pybtex.database import parse_string
 
+import attn_lib
 from attn_lib import labs
 from attn_lib.examples import CHEF
 
@@ -190,3 +192,18 @@ def test_the_landing_page_links_to_every_page_and_no_other():
 def test_the_shapes_the_text_speaks_of():
     assert "nine tokens" in PAGES["qkv"] and len(CHEF.tokens) == 9
     assert "four coordinates" in PAGES["qkv"] and len(CHEF.keys) == 4
+
+
+@notebook
+def test_the_mathematics_comes_from_attn_lib_and_all_else_from_its_room(name):
+    """One way to import: whoever reads a chapter knows where a name lives."""
+    cells = jupytext.reads(NOTEBOOKS[name], fmt="md:myst").cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    rooms = {"book", "checks", "examples", "figures", "labs", "minilm", "proofs", "training"}
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            assert not any(each.name.startswith("attn_lib") for each in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module == "attn_lib":
+            assert {each.name for each in node.names} <= {*attn_lib.__all__, *rooms}
+        elif isinstance(node, ast.ImportFrom) and node.module.startswith("attn_lib"):
+            assert node.module.split(".")[1] in rooms
