@@ -45,6 +45,12 @@ time.sleep(0.5)
 print("met", "{there}")"""
 THREADS = 'import os; print("threads", os.environ["OMP_NUM_THREADS"])'
 SLOW = 'import time; print("a", end="", flush=True); time.sleep(0.5); print("b")'
+WIDGET = """\
+import ipywidgets
+out = ipywidgets.Output()
+with out:
+    print("caught")
+out"""
 
 
 class Book:
@@ -135,9 +141,12 @@ def test_failing_chapters_are_all_named_and_the_others_kept(tmp_path):
 def test_longest_chapter_runs_first_and_outputs_depend_on_no_speed(tmp_path):
     book = Book(tmp_path, cores=1)
     book.write("a", SLOW)
+    book.write("w", WIDGET)
     book.write("long", THREADS, more="\nProse.\n" * 50)
     code, said = book.build()
     assert code == 0, said
     assert said.index("Executed long") < said.index("Executed a")
     assert "threads 1" in book.text("long")
     assert "<span></span>ab\n" in book.text("a")
+    assert "Executing notebook" not in said
+    assert "widget-state" not in book.text("w")

@@ -31,7 +31,6 @@ THREADS = ("OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 OPTIONS = {
     "coalesce_streams": True,  # where a kernel cuts what it prints depends on its speed
     "record_timing": False,
-    "store_widget_state": False,  # a lab's whole front end and random ids, for a script not used
     "extra_arguments": ["--IPKernelApp.log_level=ERROR"],  # it warns of TCP at every start
 }
 
@@ -156,6 +155,9 @@ def execute_stale(app, env, names):
         return
 
     def keep(chapter, seconds):
+        # A lab's whole front end and random ids, for a script that is not used. (The executor
+        # need not gather them, but without them it cannot show what an Output widget catches.)
+        chapter.notebook.metadata.pop("widgets", None)
         data = {"execution_seconds": seconds}
         bundle = CacheBundleIn(chapter.notebook, str(chapter.path), data=data)
         cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
