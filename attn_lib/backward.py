@@ -55,7 +55,7 @@ def softmax_backward(dA: Array, A: Array) -> np.ndarray:
 
     Notes
     -----
-    The Jacobian is diag(a) − a aᵀ. Chapters 3 and 10.
+    The Jacobian is diag(a) − a aᵀ.
     """
     average = (dA * A).sum(axis=-1, keepdims=True)
     return A * (dA - average)
@@ -101,10 +101,6 @@ def attention_backward(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     dV = weights.mT @ dO
@@ -136,10 +132,6 @@ def query_jacobian(weights: Array, K: Array, V: Array, *, scale: float | None = 
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     keys = K[..., None, :, :] - (weights @ K)[..., :, None, :]
@@ -193,7 +185,7 @@ def multi_head_backward(
 
     Notes
     -----
-    Shared key heads collect what every query head of their group asks for. Chapter 10.
+    Shared key heads collect what every query head of their group asks for.
     """
     alone = source is X
     heads, groups = result.Q.shape[-3], result.K.shape[-3]
@@ -233,10 +225,6 @@ def linear_backward(
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     # One product per sequence, then a sum: on small matrices a BLAS with several threads can
     # lose far more time than the single product of all rows would save.
@@ -270,10 +258,6 @@ def layer_norm_backward(
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     centred = X - X.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
@@ -304,10 +288,6 @@ def rms_norm_backward(
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     size = np.sqrt((X**2).mean(axis=-1, keepdims=True) + eps)
     Z, dZ = X / size, dY * gain
@@ -332,10 +312,6 @@ def gelu_backward(dY: Array, X: Array) -> np.ndarray:
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     below = (1 + erf(X * math.sqrt(0.5))) / 2
     density = np.exp(-(X**2) / 2) / math.sqrt(2 * math.pi)
@@ -364,10 +340,6 @@ def feed_forward_backward(dY: Array, X: Array, W_1: Array, b_1: Array, W_2: Arra
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     hidden = X @ W_1 + b_1
     grads = linear_backward(dY, gelu(hidden), W_2, names=("hidden", "W_2", "b_2"))
@@ -397,10 +369,6 @@ def embedding_backward(dX: Array, tokens: Array, vocabulary: int) -> np.ndarray:
     ------
     ValueError
         If the shapes do not fit or a token is not in the vocabulary.
-
-    Notes
-    -----
-    Chapter 10.
     """
     if dX.shape[:-1] != tokens.shape:
         raise ValueError(f"dX {dX.shape} needs one row per token: got tokens {tokens.shape}")
@@ -430,10 +398,6 @@ def cross_entropy_backward(
     ------
     ValueError
         See `cross_entropy`.
-
-    Notes
-    -----
-    Chapter 10.
     """
     share = position_shares(targets, counted, logits)[..., None]
     dlogits = share * softmax(logits)
@@ -476,10 +440,6 @@ def block_backward(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     grads, d_stream = {}, np.asarray(dY)
     if "W_1" in layer:
@@ -554,10 +514,6 @@ def transformer_backward(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     streams = [result.embedding] + [block.output for block in result.blocks]
     last = streams[-1]
@@ -606,10 +562,6 @@ def loss_and_gradients(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     result = transformer(params, tokens, config)
     loss = cross_entropy(result.logits, targets, counted)
@@ -673,10 +625,6 @@ def numerical_gradient(
     ------
     ValueError
         If `f` does not give one number.
-
-    Notes
-    -----
-    Chapter 10.
     """
     x = np.array(x, dtype=np.float64)
     gradient = np.zeros_like(x)
@@ -724,10 +672,6 @@ def check_gradient(
     ------
     ValueError
         If `gradient` does not have the shape of `x`, or `f` does not give one number.
-
-    Notes
-    -----
-    Chapter 10.
     """
     x, gradient = np.asarray(x), np.asarray(gradient, dtype=np.float64)
     if gradient.shape != x.shape:

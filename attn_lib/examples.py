@@ -354,7 +354,7 @@ def random_scene(n: int = 8, *, seed: int = 0, d: int = 64, d_k: int = 64, d_v: 
 
     Notes
     -----
-    Chapter 3 says why variance 1/d. The draws are those of the labs, see `attn_lib.draws`.
+    The draws are those of the labs, see `attn_lib.draws`.
     """
     widest = 64
     if not 1 <= d_k <= widest:

@@ -95,10 +95,6 @@ def init_params(config: Config, seed: int = 0, dtype: type = np.float32) -> dict
     dict of ndarray
         Embeddings ``E`` and positions ``P`` of variance 1, matrices of variance 1/(rows),
         gains 1, biases 0, and ``U``, which turns the last stream into logits.
-
-    Notes
-    -----
-    Chapter 9.
     """
     rng = np.random.default_rng(seed)
     params = {}
@@ -124,10 +120,6 @@ def param_shapes(config: Config) -> dict[str, tuple[int, ...]]:
     -------
     dict of tuple
         ``{"E": (vocabulary, d), "P": (context, d), "0.W_Q": (d, h · d_k), …, "U": …}``.
-
-    Notes
-    -----
-    Chapter 9.
     """
     d, width, d_ff = config.d, config.heads * config.head_width, config.d_ff
     layer = {"W_Q": (d, width), "W_K": (d, width), "W_V": (d, width), "W_O": (width, d)}
@@ -234,10 +226,6 @@ def transformer(
     ValueError
         If a token is not in the vocabulary, the sequence is too long, or a model that is not
         causal gets a past.
-
-    Notes
-    -----
-    Chapter 9.
     """
     tokens = check_tokens("tokens", tokens, config.vocabulary)
     start = _past_length(past, config)
@@ -296,10 +284,6 @@ def cross_entropy(logits: Array, targets: Array, counted: Array | None = None) -
     ------
     ValueError
         If shapes do not fit, a target is not in the vocabulary, or no position counts.
-
-    Notes
-    -----
-    Chapter 9.
     """
     share = position_shares(targets, counted, logits)
     gaps = logits - logits.max(axis=-1, keepdims=True)
@@ -350,7 +334,6 @@ def sample(
     Notes
     -----
     This is the temperature of sampling. That of a head divides scores within the model.
-    Chapter 9.
     """
     if temperature is None:
         return logits.argmax(axis=-1)
@@ -400,7 +383,7 @@ def generate(
     Notes
     -----
     A causal model keeps its keys and values and runs each token once; another has to read
-    everything again at every step. Chapters 9 and 11.
+    everything again at every step.
     """
     tokens = check_tokens("prompt", prompt, config.vocabulary)
     if tokens.shape[-1] == 0 or tokens.shape[-1] + count > config.context:
@@ -433,10 +416,6 @@ def count_params(config: Config) -> dict[str, int]:
     dict
         ``embeddings`` (E and P), ``attention``, ``feed_forward``, ``norms``, ``unembedding``
         (U), and ``total``.
-
-    Notes
-    -----
-    Chapter 9.
     """
     counts = dict.fromkeys(("embeddings", "attention", "feed_forward", "norms", "unembedding"), 0)
     for name, shape in param_shapes(config).items():
@@ -471,8 +450,8 @@ def count_operations(config: Config, n: int) -> dict[str, int]:
 
     Notes
     -----
-    With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and
-    2 n d d_ff in the feed-forward part. Chapters 9 and 11.
+    With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and 2 n d d_ff
+    in the feed-forward part.
     """
     d, width = config.d, config.heads * config.head_width
     counts = {

@@ -133,10 +133,6 @@ def read_export(path: str | Path) -> dict[str, Reading]:
     -------
     dict of str to Reading
         In the order written. All arrays are float64.
-
-    Notes
-    -----
-    Chapter 13.
     """
     with np.load(path) as file:
         return {str(name): _reading(str(name), file) for name in file["names"]}
@@ -156,10 +152,6 @@ def read_origin(path: str | Path) -> tuple[str, float]:
         Model, licence, hash, rounding.
     difference : float
         The largest difference between our rows and weights and those of PyTorch.
-
-    Notes
-    -----
-    Chapter 13.
     """
     with np.load(path) as file:
         return str(file["about"]), float(str(file["difference"]))
@@ -190,10 +182,6 @@ def head_scene(reading: Reading, layer: int, head: int, *, name: str, query: str
     ------
     ValueError
         If the head was not kept, or the sentence has no such token.
-
-    Notes
-    -----
-    Chapter 13.
     """
     if (layer, head) not in reading.heads:
         raise ValueError(f"heads kept whole are {list(reading.heads)}: got {(layer, head)}")

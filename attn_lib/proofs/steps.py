@@ -326,7 +326,7 @@ def expectation(polynomial: sp.Expr, moments: Mapping[Symbol, Sequence]) -> sp.E
 
     Notes
     -----
-    No distribution is named: nothing but moments is used. Chapter 3.
+    No distribution is named: nothing but moments is used.
     """
     terms = sp.Poly(sp.expand(polynomial), *moments).terms()
     return sp.Add(*(factor * _moment_product(powers, moments) for powers, factor in terms))

@@ -58,7 +58,7 @@ def adam_step(
 
     Notes
     -----
-    Chapter 10; Kingma and Ba (2015).
+    Kingma and Ba (2015).
     """
     mean, square = dict(moments.mean), dict(moments.square)
     moved = dict(params)
@@ -126,10 +126,6 @@ def start(recipe: Recipe | str, seed: int = 0, *, frozen: Sequence[str] = ()) ->
     ------
     ValueError
         If there is no such recipe or parameter.
-
-    Notes
-    -----
-    Chapter 10.
     """
     if isinstance(recipe, str):
         if recipe not in RECIPES:
@@ -170,10 +166,6 @@ def train(
     FloatingPointError
         If the loss or a gradient is not finite. The message names the step; the run stays as
         it was before it.
-
-    Notes
-    -----
-    Chapter 10.
     """
     until, keep = run.recipe.steps if until is None else until, set(keep)
     _keep(run, keep)

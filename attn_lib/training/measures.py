@@ -137,10 +137,6 @@ def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarr
     -------
     ndarray, shape (h,)
         One score per head, averaged over sequences and queries.
-
-    Notes
-    -----
-    Chapter 8.
     """
     i = np.asarray(list(queries))
     return mean_of_heads(weights[..., i, i - 1])
@@ -164,7 +160,7 @@ def induction_score(weights: ArrayLike, period: int) -> np.ndarray:
 
     Notes
     -----
-    Chapter 8; Olsson et al. (2022).
+    Olsson et al. (2022).
     """
     i = np.arange(period, weights.shape[-2])
     return mean_of_heads(weights[..., i, i - period + 1])
@@ -206,10 +202,6 @@ def head_scores(params: Params, config: Config, batches: Sequence[Batch]) -> Hea
     Returns
     -------
     HeadScores
-
-    Notes
-    -----
-    Chapter 8.
     """
     found = []
     for batch in batches:

@@ -75,10 +75,6 @@ def reader(
     ------
     ValueError
         If a number has no row in its table.
-
-    Notes
-    -----
-    Chapter 7.
     """
     tokens = check_tokens("tokens", tokens, len(params["E_X"]))
     source = check_tokens("source", source, len(params["E_Y"]))
@@ -103,10 +99,6 @@ def reader_loss_and_gradients(params: Params, batch: Batch) -> tuple[float, Grad
         The mean cross-entropy, in nats.
     gradients : dict of ndarray
         One for each parameter.
-
-    Notes
-    -----
-    Chapters 7 and 10.
     """
     logits, result = reader(params, batch.tokens, batch.source)
     loss = cross_entropy(logits, batch.targets, batch.counted)

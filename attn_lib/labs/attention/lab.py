@@ -59,8 +59,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
 
     Notes
     -----
-    `scores`, `weights` and `output` are computed by `attn_lib.dot_product` from the present
-    state, so you can go on in Python from what the sliders say. Chapter 2.
+    `scores`, `weights` and `output` are computed by `attn_lib.dot_product` from the present state,
+    so you can go on in Python from what the sliders say.
     """
 
     settings = ("scene", "query", "order", "d_k", "scale", "temperature", "mask", "seed")

@@ -71,9 +71,9 @@ class ContributionLab(Lab):
 
     Notes
     -----
-    All is computed by `attn_lib.interventions`, from parameters in half precision. What an
-    edge's cut costs is measured with all else as it is then: `cut` and `zero` stay. Tokens are
-    shown as letters, those of the second copy with a prime. Chapter 12.
+    All is computed by `attn_lib.interventions`, from parameters in half precision. What an edge's
+    cut costs is measured with all else as it is then: `cut` and `zero` stay. Tokens are shown as
+    letters, those of the second copy with a prime.
     """
 
     settings = ("model", "period", "seed", "sort", "renormalise", "cut", "zero")

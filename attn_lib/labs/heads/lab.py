@@ -124,7 +124,7 @@ class HeadsLab(Lab):
     Notes
     -----
     All is computed by `attn_lib.heads`. The random maps have entries of variance 1/d, so scores
-    have variance about 1; fewer key heads are the first of more. Chapter 8.
+    have variance about 1; fewer key heads are the first of more.
     """
 
     settings = ("scene", "heads", "kv_heads", "head", "query", "swapped", "seed")

@@ -54,8 +54,8 @@ class LookupLab(Lab):
 
     Notes
     -----
-    `scores`, `weights` and `output` are computed by `attn_lib` from the present state, so you
-    can go on in Python from what the sliders say. Chapter 1.
+    `scores`, `weights` and `output` are computed by `attn_lib` from the present state, so you can
+    go on in Python from what the sliders say.
     """
 
     settings = ("query_x", "query_y", "lookup", "kernel", "temperature", "one_length")

@@ -54,7 +54,6 @@ class MaskLab(ShowsAttention, Lab):
     Notes
     -----
     The values are 1, 2, … m, so an output is the average place of the keys that were read.
-    Chapter 6.
     """
 
     settings = (

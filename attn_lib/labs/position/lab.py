@@ -76,8 +76,8 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
     Notes
     -----
-    The tokens and maps are those of `random_scene`. Everything is computed by `attn_lib` from
-    the present state. Chapter 5.
+    The tokens and maps are those of `random_scene`. Everything is computed by `attn_lib` from the
+    present state.
     """
 
     settings = ("positions", "n", "d", "offset", "shift", "query", "order", "mask", "seed")

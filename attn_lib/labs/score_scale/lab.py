@@ -91,7 +91,7 @@ class ScoreScaleLab(Lab):
 
         ∇_q L = f · Kᵀ (diag(a) − a aᵀ) V g.
 
-    Median and mean are over the 1024 queries. Chapter 3.
+    Median and mean are over the 1024 queries.
     """
 
     settings = ("d_k", "vectors", "mu", "cosine", "seed")
@@ -235,10 +235,6 @@ def predicted(
     -------
     mean, variance : float
         Of the raw score; divide by √d_k and d_k for the scaled one.
-
-    Notes
-    -----
-    Chapter 3.
     """
     return {
         "independent": (0.0, d_k),

@@ -47,7 +47,7 @@ class TilingLab(Lab):
     Notes
     -----
     There are 9 queries and 9 keys of width 8, and values of width 3. All is computed by
-    `attn_lib.efficient.attention_tiles`. Chapter 11; Dao et al. (2022).
+    `attn_lib.efficient.attention_tiles`. Dao et al. (2022).
     """
 
     settings = ("tile_queries", "tile_keys", "mask", "step", "query", "seed")

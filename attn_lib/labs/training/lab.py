@@ -79,7 +79,7 @@ class TrainingLab(Lab):
     Notes
     -----
     Loss, accuracy and scores are those of held-out data, rounded to three decimals, as are the
-    weights on the sequence that is shown: each is off by at most 0.0005. Chapter 10.
+    weights on the sequence that is shown: each is off by at most 0.0005.
     """
 
     settings = ("run", "step", "head", "query")
@@ -318,10 +318,6 @@ def record(run: Run, *, last: int | None = None) -> dict:
     ValueError
         If the model is another, no moments were kept, a parameter is no longer a finite number,
         or the sequence is too long to be shown.
-
-    Notes
-    -----
-    Chapter 10.
     """
     recipe, steps = run.recipe, sorted(step for step in run.kept if last is None or step <= last)
     if recipe.model is not TRANSFORMER:
