@@ -8,6 +8,7 @@ differences of the loss itself.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -441,7 +442,8 @@ def block_backward(
     ValueError
         If the shapes do not fit.
     """
-    grads, d_stream = {}, np.asarray(dY)
+    grads: Gradients = {}
+    d_stream = np.asarray(dY)
     if "W_1" in layer:
         middle = result.middle
         added = feed_forward_of(layer, middle) if norm == "post" else None
@@ -524,8 +526,8 @@ def transformer_backward(
         dX, grads["gain"], grads["bias"] = layer_norm_backward(dX, last, params["gain"])
     for number in reversed(range(config.layers)):
         layer, result_here = layer_params(params, number), result.blocks[number]
-        options = {"norm": config.norm, "residual": config.residual}
-        part = block_backward(dX, streams[number], layer, result=result_here, **options)
+        kind = partial(block_backward, norm=config.norm, residual=config.residual)
+        part = kind(dX, streams[number], layer, result=result_here)
         dX = part.pop("X")
         grads |= {f"{number}.{name}": g for name, g in part.items()}
     grads["E"] = embedding_backward(dX, tokens, len(params["E"]))
@@ -589,7 +591,7 @@ class GradientCheck(NamedTuple):
 
     ok: bool
     error: float
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # type: ignore[assignment]  # tuple.index, which nobody misses here
     given: float
     numerical: float
 

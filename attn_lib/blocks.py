@@ -327,8 +327,8 @@ def block(
 def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
     """Run `multi_head_layer` with the matrices, and biases if any, of one layer."""
     matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
-    biases = {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
-    return multi_head_layer(X, *matrices, **biases, **options)
+    options |= {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
+    return multi_head_layer(X, *matrices, **options)
 
 
 def feed_forward_of(layer: dict[str, np.ndarray], X: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_lib.arrays import Array, takes
+from attn_lib.arrays import Array, keeps_precision, takes
 from attn_lib.dot_product import AttentionResult, attention, attention_scores
 from attn_lib.masks import apply_mask, causal_mask, combine_masks, window_mask
 from attn_lib.rules import a_scale, as_whole, mask_for, optional, whole
@@ -47,6 +47,7 @@ def two_sizes(name: str, value: Any, given: Mapping[str, Any]) -> tuple[int, int
     return as_whole(f"{name}[0]", rows, 1), as_whole(f"{name}[1]", columns, 1)
 
 
+@keeps_precision
 class SoftmaxState(NamedTuple):
     """What must be remembered of the keys read so far, and all that must be.
 
@@ -63,7 +64,6 @@ class SoftmaxState(NamedTuple):
     maximum: np.ndarray
     normaliser: np.ndarray
     accumulator: np.ndarray
-    keeps_precision = True
 
     @property
     def output(self) -> np.ndarray:
@@ -374,6 +374,7 @@ def window_tile(window: int) -> tuple[int, int]:
 # --- linear attention -----------------------------------------------------------------------------
 
 
+@keeps_precision
 class LinearState(NamedTuple):
     """The whole past of causal linear attention, in a size that does not grow.
 
@@ -387,7 +388,6 @@ class LinearState(NamedTuple):
 
     memory: np.ndarray
     normaliser: np.ndarray
-    keeps_precision = True
 
     def read(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Give numerator (..., n, d_v) and denominator (..., n) for features (..., n, d_f)."""
@@ -550,7 +550,8 @@ class KVCache:
 
     def __init__(self) -> None:
         self._length = 0
-        self._K = self._V = None
+        self._K: np.ndarray | None = None
+        self._V: np.ndarray | None = None
 
     def __len__(self) -> int:
         return self._length

@@ -7,7 +7,9 @@ model has no such names; chapter 13 looks inside one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -104,7 +106,7 @@ def _fixed(rows) -> np.ndarray:
     return array
 
 
-def _rows(words: dict[str, list[float]], tokens: tuple[str, ...]) -> np.ndarray:
+def _rows(words: Mapping[str, Any], tokens: tuple[str, ...]) -> np.ndarray:
     """Look each token up in the table `words`, ignoring case: identical words, identical rows."""
     return _fixed([words[token.lower()] for token in tokens])
 

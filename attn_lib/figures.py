@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from attn_lib.words import minus
 
 try:
     import matplotlib as mpl
+    from cycler import cycler
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
@@ -43,7 +45,7 @@ STYLE = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
-    "axes.prop_cycle": mpl.cycler(color=[ACCENT, COOL, "#6742b5", "#4a7a3a"]),
+    "axes.prop_cycle": cycler(color=[ACCENT, COOL, "#6742b5", "#4a7a3a"]),
     "figure.facecolor": "white",
     "figure.dpi": 96,
     "figure.constrained_layout.use": True,
@@ -299,7 +301,7 @@ def curves(
     if over == "log":
         ax.set_xscale("log", base=2)
     ax.margins(x=0)
-    named = []
+    named: list[tuple[float, str, Any]] = []
     for line in lines:
         y, label, options = line["y"], line.get("label"), _without(line, "y", "label", "dot")
         (drawn,) = ax.plot(x, y, **options)
@@ -322,7 +324,7 @@ def curves(
         ax.set_title(title)
 
 
-def _name_lines(ax: Axes, named: Sequence[tuple[float, str, str]], apart: float) -> None:
+def _name_lines(ax: Axes, named: Sequence[tuple[float, str, Any]], apart: float) -> None:
     """Write names at the right ends of lines, moved apart where they would overlap."""
     if not named:
         return

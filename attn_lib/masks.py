@@ -179,16 +179,16 @@ def combine_masks(*masks: Array | None) -> np.ndarray | None:
     ValueError
         If a mask is neither boolean nor float, or the shapes do not broadcast.
     """
-    masks = together(mask for mask in masks if mask is not None)
-    keeps = [mask for mask in masks if mask.dtype == bool]
-    biases = [mask for mask in masks if mask.dtype != bool]
+    given = together(mask for mask in masks if mask is not None)
+    keeps = [mask for mask in given if mask.dtype == bool]
+    biases = [mask for mask in given if mask.dtype != bool]
     if not biases:
         return reduce(np.logical_and, keeps) if keeps else None
     keep = reduce(np.logical_and, keeps, True)
     return np.where(keep, reduce(np.add, biases), -np.inf)
 
 
-def together(masks: Iterable[Array]) -> list[np.ndarray]:
+def together(masks: Iterable[Array]) -> list[Array]:
     """Give masks as arrays, or raise ValueError unless they broadcast against each other."""
     masks = [as_mask(mask) for mask in masks]
     try:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def init_params(config: Config, seed: int = 0, dtype: type = np.float32) -> dict
         gains 1, biases 0, and ``U``, which turns the last stream into logits.
     """
     rng = np.random.default_rng(seed)
-    params = {}
+    params: Params = {}
     for name, shape in param_shapes(config).items():
         part = name.split(".")[-1]
         if part.startswith(("gain", "bias", "b_")):
@@ -122,12 +122,14 @@ def param_shapes(config: Config) -> dict[str, tuple[int, ...]]:
         ``{"E": (vocabulary, d), "P": (context, d), "0.W_Q": (d, h · d_k), …, "U": …}``.
     """
     d, width, d_ff = config.d, config.heads * config.head_width, config.d_ff
+    layer: dict[str, tuple[int, ...]]
     layer = {"W_Q": (d, width), "W_K": (d, width), "W_V": (d, width), "W_O": (width, d)}
     if d_ff:
         layer |= {"W_1": (d, d_ff), "b_1": (d_ff,), "W_2": (d_ff, d), "b_2": (d,)}
     if config.norm != "none":
         norms = (1, 2) if d_ff else (1,)
         layer |= {f"{part}_{i}": (d,) for i in norms for part in ("gain", "bias")}
+    shapes: dict[str, tuple[int, ...]]
     shapes = {"E": (config.vocabulary, d), "P": (config.context, d)}
     for number in range(config.layers):
         shapes |= {f"{number}.{name}": shape for name, shape in layer.items()}
@@ -241,7 +243,8 @@ def transformer(
     mask = causal_mask(n, start + n, offset=start) if config.causal else None
     blocks = []
     for number in range(config.layers):
-        options = {"residual": config.residual, "past": past[number] if past else None}
+        options: dict[str, Any] = {"residual": config.residual}
+        options |= {"past": past[number] if past else None}
         options |= {"edit": partial(edit, number) if edit else None}
         layer = layer_params(params, number)
         blocks.append(block(X, layer, heads=config.heads, norm=config.norm, mask=mask, **options))

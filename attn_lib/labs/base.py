@@ -215,7 +215,7 @@ class Overview:
     def rows(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Give name, summary and settings of every lab."""
         return [
-            (lab.__name__, inspect.getdoc(lab).partition("\n")[0], lab.settings)
+            (lab.__name__, str(inspect.getdoc(lab)).partition("\n")[0], lab.settings)
             for lab in sorted(Lab.__subclasses__(), key=lambda lab: lab.__name__)
         ]
 

@@ -17,7 +17,7 @@ class Refused(traitlets.TraitError, ValueError):
     """
 
 
-class _Bounded:
+class _Bounded(traitlets.TraitType):
     """A number from `low` to `high`; without bounds a rule of the lab's own may set them."""
 
     def __init__(self, default, low=-inf, high=inf, **options) -> None:

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import takes
+from attn_lib.arrays import Array, takes
 from attn_lib.blocks import BlockResult, block, layer_norm
 from attn_lib.heads import head_contributions
 from attn_lib.model import layer_params
@@ -134,7 +133,7 @@ def with_a_position(name: str, value: Any, given: Mapping[str, Any]) -> np.ndarr
 
 
 @takes(ids=with_a_position)
-def minilm(params: dict[str, np.ndarray], ids: ArrayLike) -> MiniLMResult:
+def minilm(params: dict[str, np.ndarray], ids: Array) -> MiniLMResult:
     """Run the model: embed, then six blocks in the order of 2017, with the norm after the sum.
 
     Parameters

@@ -203,7 +203,7 @@ def causal_order() -> Proof:
     def last(tokens: Matrix, depth: int) -> sp.Expr:
         """Give the last output of one or two layers."""
         for weights in (first, second)[:depth]:
-            tokens = tokens + attend(tokens, *weights, bias)
+            tokens = tokens + attend(tokens, *weights, bias=bias)
         return tokens[2]
 
     return Proof(
@@ -213,7 +213,7 @@ def causal_order() -> Proof:
             differ(
                 r"A causal layer is not equivariant: whoever stands first reads itself alone.",
                 r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)",
-                attend(swap * X, *first, bias) - swap * attend(X, *first, bias),
+                attend(swap * X, *first, bias=bias) - swap * attend(X, *first, bias=bias),
                 zeros(3, 1),
             ),
             differ(

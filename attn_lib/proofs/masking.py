@@ -102,7 +102,7 @@ def causal_derivatives(allowed: Callable[[int, int], bool] = lambda i, j: j <= i
     X, (weights, _) = symbols("x", 3).T, two_layers()
     bias = Matrix(3, 3, lambda i, j: 0 if allowed(i, j) else -sp.oo)
     causal = Matrix(3, 3, lambda i, j: 1 if j <= i else 0)
-    output = attend(X, *weights, bias)
+    output = attend(X, *weights, bias=bias)
     reads = (X + output).jacobian(X).applyfunc(lambda e: 0 if e == 0 or sample_value(e) == 0 else 1)
     first, second = (reads.multiply_elementwise(symbols(name, 3, 3)) for name in ("f", "g"))
     return Proof(

@@ -33,7 +33,7 @@ def symmetric_bias() -> Proof:
     tex = r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)"
 
     def gap(P: Matrix, bias: Matrix) -> Matrix:
-        return attend(P * X, one, one, one, bias) - P * attend(X, one, one, one, bias)
+        return attend(P * X, one, one, one, bias=bias) - P * attend(X, one, one, one, bias=bias)
 
     return Proof(
         r"A bias in the distance $|i - j|$ cannot see a reversal.",

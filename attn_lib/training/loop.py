@@ -7,7 +7,7 @@ alone, so a run that is stopped and continued is the run that was never stopped,
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,7 +173,8 @@ def train(
         from tqdm import tqdm  # the rest of this room needs numpy alone
     except ModuleNotFoundError as error:
         raise missing(error, "book") from None
-    silent = {} if progress else {"disable": True}  # left out, tqdm asks the environment
+    # Left out, tqdm asks the environment.
+    silent: dict[str, Any] = {} if progress else {"disable": True}
     with tqdm(total=until, initial=run.step, desc=run.recipe.name, **silent) as bar:
         while run.step < until:
             _train_step(run)

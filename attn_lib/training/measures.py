@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import takes
+from attn_lib.arrays import Array, takes
 from attn_lib.model import Config, Params, cross_entropy, transformer
 from attn_lib.training.recipes import RECIPES, Recipe
 from attn_lib.training.tasks import Batch, period_of
@@ -122,7 +121,7 @@ def score(
 
 
 @takes("weights (..., h, n, m)")
-def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarray:
+def previous_token_score(weights: Array, queries: Iterable[int]) -> np.ndarray:
     """Mean weight on the token before the query's own.
 
     Parameters
@@ -143,7 +142,7 @@ def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarr
 
 
 @takes("weights (..., h, n, m)")
-def induction_score(weights: ArrayLike, period: int) -> np.ndarray:
+def induction_score(weights: Array, period: int) -> np.ndarray:
     """Mean weight on the token **after** the earlier copy of the query's own.
 
     Parameters

@@ -80,7 +80,7 @@ class Recipe:
     """
 
     name: str
-    draw: Callable[[np.random.Generator], Batch]
+    draw: Callable[..., Batch]
     config: Any
     steps: int
     rate: float
@@ -107,7 +107,7 @@ def _leak(name: str, *, causal: bool, count_last: bool = False) -> Recipe:
 
 def _recipes() -> dict[str, Recipe]:
     sequence = partial(Config, context=12, d=32, norm="none", causal=False)
-    sizes = {"size": 64, "length": 12, "vocabulary": 26}
+    sizes: dict[str, Any] = {"size": 64, "length": 12, "vocabulary": 26}
     recipes = [
         Recipe("copy", partial(copy_batch, **sizes), sequence(26), 100, 3e-3),
         Recipe("reversal", partial(reverse_batch, **sizes), sequence(26), 100, 3e-3),

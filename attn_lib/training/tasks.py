@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from attn_lib.arrays import Array
 
 
 class Batch(NamedTuple):
@@ -109,7 +110,7 @@ def markov_chain(
     return P
 
 
-def entropy_rate(P: ArrayLike) -> float:
+def entropy_rate(P: Array) -> float:
     """Give the floor no honest model can pass: the mean entropy of the rows, in nats.
 
     Parameters
@@ -193,7 +194,7 @@ def sums_batch(
     return Batch(tokens[:, :-1], tokens[:, 1:], counted)
 
 
-def legal_share(tokens: ArrayLike, P: ArrayLike) -> float:
+def legal_share(tokens: Array, P: Array) -> float:
     """Tell which share of the steps in `tokens` (..., n) can happen in the source."""
     tokens, P = np.asarray(tokens), np.asarray(P)
     return float((P[tokens[..., :-1], tokens[..., 1:]] > 0).mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -73,7 +74,7 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
     temperature = Real(1.0, COLDEST, HOTTEST)
     mask = Choice(MASKS)
     seed = Whole(0, 0, SEEDS)
-    scenes = traitlets.List(read_only=True).tag(sync=True)
+    scenes: traitlets.List[Any] = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("One query against every key").tag(sync=True)
 
     def __init__(

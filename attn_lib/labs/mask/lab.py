@@ -96,7 +96,7 @@ class MaskLab(ShowsAttention, Lab):
             "none": lambda: np.ones((n, m), bool),
         }
         padding = masks.padding_mask(min(self.length, m), m)
-        return masks.combine_masks(rules[self.mask](), padding)
+        return rules[self.mask]() & padding
 
     @property
     def keep(self) -> np.ndarray:

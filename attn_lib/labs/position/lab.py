@@ -173,9 +173,9 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
         For RoPE the cosine and sine of each pair's turn, which is what it makes of (1, 0).
         """
-        if self.positions == "alibi":
-            causal = causal_mask(self.n) if self.mask == "causal" else None
-            return combine_masks(self.bias, causal)
+        if self.bias is not None:
+            keep = causal_mask(self.n) if self.mask == "causal" else True
+            return np.where(keep, self.bias, -np.inf)
         if self.positions == "rope":
             return rope(np.tile([1.0, 0.0], (self.n, self.d // 2)))
         return self.table[: self.n]

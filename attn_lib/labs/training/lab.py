@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -88,7 +89,7 @@ class TrainingLab(Lab):
     step = Whole(0)
     head = Whole(0)
     query = Whole(0)
-    runs = traitlets.List(read_only=True).tag(sync=True)
+    runs: traitlets.List[Any] = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("Attention forming, step by step").tag(sync=True)
 
     def __init__(self, *, run: str | Run = "induction", **state):
