@@ -240,7 +240,15 @@ def check_shapes(
         raise ValueError(f"the leading axes of {names} do not broadcast: got {got}") from None
 
 
-def check_axis(axis, size, shape, known, given, shapes, got) -> None:
+def check_axis(
+    axis: Axis,
+    size: int,
+    shape: Shape,
+    known: dict[str, tuple[int, str]],
+    given: Mapping[str, Any],
+    shapes: list[Shape],
+    got: str,
+) -> None:
     """Raise ValueError unless one size agrees with those already known; learn a new one."""
     product, unknown = axis.number, []
     for factor in axis.factors:
@@ -260,13 +268,13 @@ def check_axis(axis, size, shape, known, given, shapes, got) -> None:
             raise ValueError(f"{shape.name} must be {shape.text}{settings(axis, given)}: got {got}")
         known[unknown[0]] = (rest // product if product else 0, shape.name)
     elif rest != product:
-        factor = next((f for f in reversed(axis.factors) if f in known), None)
-        if factor is None or known[factor][1] == shape.name:
+        shared = next((f for f in reversed(axis.factors) if f in known), None)
+        if shared is None or known[shared][1] == shape.name:
             raise ValueError(f"{shape.name} must be {shape.text}{settings(axis, given)}: got {got}")
-        other = next(s for s in shapes if s.name == known[factor][1])
+        other = next(s for s in shapes if s.name == known[shared][1])
         raise ValueError(
             f"{other.name} {other.text} and {shape.name} {shape.text} must agree in "
-            f"{factor}{settings(axis, given)}: got {got}"
+            f"{shared}{settings(axis, given)}: got {got}"
         )
 
 

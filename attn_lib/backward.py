@@ -448,7 +448,7 @@ def block_backward(
         middle = result.middle
         added = feed_forward_of(layer, middle) if norm == "post" else None
 
-        def feed_forward_part(dF, read):
+        def feed_forward_part(dF: np.ndarray, read: np.ndarray) -> Gradients:
             return feed_forward_backward(dF, read, layer["W_1"], layer["b_1"], layer["W_2"])
 
         d_stream, part = _part_backward(
@@ -456,7 +456,7 @@ def block_backward(
         )
         grads |= part
 
-    def attention_part(dF, read):
+    def attention_part(dF: np.ndarray, read: np.ndarray) -> Gradients:
         matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         return multi_head_backward(dF, read, *matrices, result=result.attention)
 
@@ -468,12 +468,22 @@ def block_backward(
     return {"X": d_stream} | {name: grads[name] for name in layer}
 
 
-def _part_backward(dY, stream, added, part_backward, layer, which, norm, residual, eps):
+def _part_backward(
+    dY: np.ndarray,
+    stream: np.ndarray,
+    added: Array,
+    part_backward: Callable[[np.ndarray, np.ndarray], Gradients],
+    layer: dict[str, np.ndarray],
+    which: int,
+    norm: str,
+    residual: bool,
+    eps: float,
+) -> tuple[np.ndarray, Gradients]:
     """Go back through one part and its norm: give the stream's gradient and the parameters'."""
-    grads = {}
+    grads: Gradients = {}
     gain = layer.get(f"gain_{which}")
 
-    def through_norm(dZ, X):
+    def through_norm(dZ: np.ndarray, X: np.ndarray) -> np.ndarray:
         dX, dgain, dbias = layer_norm_backward(dZ, X, gain, eps=eps)
         grads.update({f"gain_{which}": dgain, f"bias_{which}": dbias})
         return dX

@@ -9,7 +9,7 @@ norm beside attention and ``gain_2``, ``bias_2`` of the one beside the feed-forw
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -324,7 +324,7 @@ def block(
     return BlockResult(attended, middle, after(middle + thought if residual else thought))
 
 
-def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
+def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options: Any) -> MultiHeadResult:
     """Run `multi_head_layer` with the matrices, and biases if any, of one layer."""
     matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
     options |= {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}

@@ -657,7 +657,16 @@ class _Plan(NamedTuple):
         return self.Q.shape[-2]
 
 
-def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
+def _attend(
+    Q: Array,
+    K: Array,
+    V: Array,
+    mask: Array | None,
+    window: int | None,
+    offset: int,
+    scale: float | None,
+    tile: tuple[int, int],
+) -> np.ndarray:
     """Compute the output of a plan, one row of tiles after the other."""
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
     O = np.zeros((*_batch(Q, K, V), plan.n, V.shape[-1]), Q.dtype)
@@ -667,7 +676,16 @@ def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
     return O
 
 
-def _plan(Q, K, V, mask, window, offset, scale, tile) -> _Plan:
+def _plan(
+    Q: Array,
+    K: Array,
+    V: Array,
+    mask: Array | None,
+    window: int | None,
+    offset: int,
+    scale: float | None,
+    tile: tuple[int, int],
+) -> _Plan:
     """Check what the caller gave; the arrays are promoted already."""
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     if mask is not None:

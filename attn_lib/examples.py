@@ -99,7 +99,7 @@ class Scene:
             )
 
 
-def _fixed(rows) -> np.ndarray:
+def _fixed(rows: Any) -> np.ndarray:
     """Return `rows` as a float array that cannot be changed by accident."""
     array = np.array(rows, dtype=float)
     array.flags.writeable = False

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attn_lib.arrays import Array
 from attn_lib.dot_product import AttentionResult
 from attn_lib.extras import missing
 from attn_lib.words import minus
@@ -24,6 +26,7 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 except ModuleNotFoundError as error:
     raise missing(error, "book") from None
 
@@ -34,7 +37,7 @@ ACCENT, INK, MUTED, LINE = "#a34a17", "#1b1f24", "#57606a", "#d9dee4"
 COOL = "#2d6a8e"
 DASHES = ("-", (0, (6, 3)), (0, (2, 3)), (0, (8, 3, 2, 3)))  # no two lines differ in colour alone
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9,
     "text.color": INK,
@@ -59,7 +62,7 @@ STYLE = {
 }
 
 
-def style():
+def style() -> AbstractContextManager[None]:
     """Draw in the book's style inside a ``with`` block."""
     return mpl.rc_context(STYLE)
 
@@ -82,7 +85,7 @@ def heatmap(
     digits: int | None = None,
     title: str | None = None,
     limit: float | None = None,
-):
+) -> AxesImage:
     """Draw a matrix as the labs do: one cell per entry, rows downwards.
 
     Parameters
@@ -136,7 +139,7 @@ def heatmap(
     return image
 
 
-def _cells(ax: Axes, M: np.ndarray, rows, cols) -> None:
+def _cells(ax: Axes, M: np.ndarray, rows: Sequence[str] | None, cols: Sequence[str] | None) -> None:
     """Rule the cells apart, label them, and hatch the forbidden ones."""
     n, m = M.shape
     words = {"parse_math": False}  # a token may hold a dollar sign
@@ -155,7 +158,7 @@ def _cells(ax: Axes, M: np.ndarray, rows, cols) -> None:
         ax.add_patch(cell)
 
 
-def _numbers(ax: Axes, M: np.ndarray, image, digits: int) -> None:
+def _numbers(ax: Axes, M: np.ndarray, image: AxesImage, digits: int) -> None:
     """Write each finite entry in its cell, black or white, whichever reads better."""
     for (i, j), value in np.ndenumerate(M):
         if np.isfinite(value):
@@ -164,7 +167,7 @@ def _numbers(ax: Axes, M: np.ndarray, image, digits: int) -> None:
             ax.text(j, i, in_cell(value, digits), ha="center", va="center", color=ink, fontsize=7)
 
 
-def luminance(rgb: Sequence[float]) -> float:
+def luminance(rgb: Array) -> float:
     """Relative luminance of an sRGB colour with channels from 0 to 1 (WCAG 2)."""
     c = np.asarray(rgb, float)
     linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
@@ -219,7 +222,8 @@ def attention_figure(
         for ax, (M, kind, title, cols, digits) in zip(panels, drawn, strict=True):
             image = heatmap(ax, M, rows=tokens, cols=cols, kind=kind, digits=digits, title=title)
             bar = fig.colorbar(image, ax=ax, location="bottom", shrink=0.5, aspect=14, pad=0.03)
-            bar.set_ticks([image.norm.vmin, image.norm.vmax])
+            ends: Any = image.get_clim()
+            bar.set_ticks(ends)
             bar.ax.tick_params(length=0, labelsize=7)
             bar.outline.set_visible(False)
             if query is not None:

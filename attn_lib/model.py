@@ -58,7 +58,7 @@ class Config:
     causal: bool = True
     residual: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocabulary", "context", "d", "heads"):
             as_whole(name, getattr(self, name), 1)
         for name in ("layers", "d_ff"):

@@ -89,7 +89,9 @@ class Recipe:
     dtype: type = np.float32
 
 
-def _induction(name: str, *, layers: int = 2, heads: int = 1, shortest: int = 4, steps: int = 2500):
+def _induction(
+    name: str, *, layers: int = 2, heads: int = 1, shortest: int = 4, steps: int = 2500
+) -> Recipe:
     """Give the induction task with periods up to 16, and a model of attention alone."""
     draw = partial(induction_batch, size=64, vocabulary=64, shortest=shortest, longest=16)
     config = Config(

@@ -127,7 +127,7 @@ class Checkpoints(NamedTuple):
 
 
 def save_checkpoints(
-    path: str | Path, run: Run, *, steps: Iterable[int], curves: dict[str, Array], tokens
+    path: str | Path, run: Run, *, steps: Iterable[int], curves: dict[str, Array], tokens: Array
 ) -> None:
     """Write what the book keeps of a run.
 

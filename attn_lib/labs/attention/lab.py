@@ -9,7 +9,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib import attention, causal_mask, entropy
+from attn_lib import AttentionResult, attention, causal_mask, entropy
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
 from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab, OrdersTokens, ShowsAttention
@@ -18,7 +18,14 @@ from attn_lib.labs.traits import Choice, Flag, Real, Refused, Whole, between, on
 MASKS = ("none", "causal")
 COLDEST, HOTTEST = 0.01, 100.0
 SEEDS = 9999
-RANDOM = {"name": "random", "label": "random vectors", "d": 64, "d_k": 64, "d_v": 4, "query": 0}
+RANDOM: dict[str, Any] = {
+    "name": "random",
+    "label": "random vectors",
+    "d": 64,
+    "d_k": 64,
+    "d_v": 4,
+    "query": 0,
+}
 
 
 class AttentionLab(OrdersTokens, ShowsAttention, Lab):
@@ -83,8 +90,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         scenes: Sequence[Scene] | None = None,
         n: int = 8,
         scene: str | None = None,
-        **state,
-    ):
+        **state: Any,
+    ) -> None:
         between("n, the number of tokens of the random scene,", n, 2, 64)
         given = list(SCENES.values()) if scenes is None else list(scenes)
         names = [each.name for each in given] + [RANDOM["name"]]
@@ -176,7 +183,7 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         return self.X @ self._scene().W_V
 
     @property
-    def result(self):
+    def result(self) -> AttentionResult:
         """Scores, weights and output together, from `attn_lib.dot_product`."""
         mask = causal_mask(len(self.order)) if self.mask == "causal" else None
         scale = None if self.scale else 1.0

@@ -90,7 +90,7 @@ class ContributionLab(Lab):
     parameters = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode("What does an edge contribute?").tag(sync=True)
 
-    def __init__(self, *, model: str = "induction", **state):
+    def __init__(self, *, model: str = "induction", **state: Any) -> None:
         config = _config(one_of("model", model, MODELS))
         self.set_trait("model", model)
         self.set_trait("heads", config.heads)

@@ -142,7 +142,7 @@ class HeadsLab(Lab):
     scenes = traitlets.List(SCENES, read_only=True).tag(sync=True)
     title = traitlets.Unicode("Several heads, side by side").tag(sync=True)
 
-    def __init__(self, *, scene: str = "random", **state):
+    def __init__(self, *, scene: str = "random", **state: Any) -> None:
         state = {"scene": scene, **self._beginning(scene), **state}
         super().__init__(**{"head": 1 if scene == "random" and state["heads"] > 1 else 0, **state})
 

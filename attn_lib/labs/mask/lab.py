@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -82,7 +84,7 @@ class MaskLab(ShowsAttention, Lab):
     query = Whole(0, 0, LARGEST - 1)
     seed = Whole(0, 0, 9999)
 
-    def __init__(self, **state):
+    def __init__(self, **state: Any) -> None:
         super().__init__(**{"title": "Which keys may a query look at?", **state})
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
@@ -93,7 +96,7 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
     seed = Whole(0, 0, 9999)
     title = traitlets.Unicode("What tells attention the order").tag(sync=True)
 
-    def __init__(self, *, n: int = 8, **state):
+    def __init__(self, *, n: int = 8, **state: Any) -> None:
         self.set_trait("n", n)
         super().__init__(**{"order": list(range(n)), **state})
 
@@ -211,7 +214,7 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
     # Other orders --------------------
 
-    def gap(self, order) -> float:
+    def gap(self, order: Sequence[int]) -> float:
         """Measure ‖Attention(PX) − P Attention(X)‖, where row i of PX is token order[i]."""
         return equivariance_gap(self.layer, self._scene().X, np.asarray(order))
 

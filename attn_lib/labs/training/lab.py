@@ -92,7 +92,7 @@ class TrainingLab(Lab):
     runs: traitlets.List[Any] = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("Attention forming, step by step").tag(sync=True)
 
-    def __init__(self, *, run: str | Run = "induction", **state):
+    def __init__(self, *, run: str | Run = "induction", **state: Any) -> None:
         runs = stored_runs() if isinstance(run, str) else [record(run)]
         name = run if isinstance(run, str) else run.recipe.name
         here = runs[[each["name"] for each in runs].index(_known(name, runs))]
