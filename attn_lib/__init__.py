@@ -8,6 +8,7 @@ the rooms beside it load when they are asked for: `attn_lib.training` and `attn_
 """
 
 import importlib
+from types import ModuleType
 
 from attn_lib.backward import (
     GradientCheck,
@@ -240,7 +241,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> ModuleType:
     """Load a room when it is first asked for: most need more than numpy."""
     if name in _ROOMS:
         return importlib.import_module(f"attn_lib.{name}")

@@ -15,11 +15,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-Array = (
-    Any  # of an argument: whatever numpy reads as an array; `takes` has made it one for the body
-)
+# Of an argument: whatever numpy reads as an array; `takes` has made it one for the body.
+Array = Any
 Rule = Callable[[str, Any, Mapping[str, Any]], Any]
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 REAL = (int, float, np.integer, np.floating)
 
 
@@ -93,7 +93,8 @@ def takes(
                 fitting.add(fits)
             for name, rule in late.items():
                 given[name] = rule(name, given[name], given)
-            result = function(**given)
+            body: Callable[..., R] = function  # by name, in whatever order
+            result = body(**given)
             return in_precision(result, dtype) if cast else result
 
         return checked
@@ -134,17 +135,26 @@ def promote(held: dict[str, np.ndarray], like: str | None = None) -> np.dtype:
 def in_precision(result: Any, dtype: np.dtype) -> Any:
     """Round the float arrays of a result, and of the tuples and dicts in it, to a precision.
 
-    A tuple that says ``keeps_precision`` is left alone: a state that more will be added to.
+    A tuple whose class says `keeps_precision` is left alone.
     """
     if isinstance(result, np.ndarray):
         with np.errstate(over="ignore"):  # a score too large for float16 is ∞ there
             return result.astype(dtype, copy=False) if result.dtype.kind == "f" else result
-    if isinstance(result, tuple) and not getattr(result, "keeps_precision", False):
+    if isinstance(result, tuple) and type(result) not in _KEPT:
         parts = (in_precision(part, dtype) for part in result)
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
     if isinstance(result, dict):
         return {name: in_precision(part, dtype) for name, part in result.items()}
     return result
+
+
+_KEPT: set[type] = set()
+
+
+def keeps_precision(state: type[R]) -> type[R]:
+    """Keep what is computed as it is: decorates the class of a state that more will be added to."""
+    _KEPT.add(state)
+    return state
 
 
 # Shapes ---------------------------------------------------------------------------------
@@ -165,8 +175,8 @@ class Axis:
         """Read ``d_k≥1``, ``2r+1``, ``heads·d_k`` or ``2``."""
         size, _, least = text.partition("≥")
         product, _, more = size.partition("+")
-        number, *factors = re.fullmatch(r"(\d*)·?(.*)", product).groups()
-        factors = tuple(filter(None, factors[0].split("·")))
+        ((number, names),) = re.findall(r"^(\d*)·?(.*)$", product)
+        factors = tuple(filter(None, names.split("·")))
         return cls(size, int(number or 1), factors, int(more or 0), int(least or 0))
 
 
@@ -230,7 +240,15 @@ def check_shapes(
         raise ValueError(f"the leading axes of {names} do not broadcast: got {got}") from None
 
 
-def check_axis(axis, size, shape, known, given, shapes, got) -> None:
+def check_axis(
+    axis: Axis,
+    size: int,
+    shape: Shape,
+    known: dict[str, tuple[int, str]],
+    given: Mapping[str, Any],
+    shapes: list[Shape],
+    got: str,
+) -> None:
     """Raise ValueError unless one size agrees with those already known; learn a new one."""
     product, unknown = axis.number, []
     for factor in axis.factors:
@@ -250,13 +268,13 @@ def check_axis(axis, size, shape, known, given, shapes, got) -> None:
             raise ValueError(f"{shape.name} must be {shape.text}{settings(axis, given)}: got {got}")
         known[unknown[0]] = (rest // product if product else 0, shape.name)
     elif rest != product:
-        factor = next((f for f in reversed(axis.factors) if f in known), None)
-        if factor is None or known[factor][1] == shape.name:
+        shared = next((f for f in reversed(axis.factors) if f in known), None)
+        if shared is None or known[shared][1] == shape.name:
             raise ValueError(f"{shape.name} must be {shape.text}{settings(axis, given)}: got {got}")
-        other = next(s for s in shapes if s.name == known[factor][1])
+        other = next(s for s in shapes if s.name == known[shared][1])
         raise ValueError(
             f"{other.name} {other.text} and {shape.name} {shape.text} must agree in "
-            f"{factor}{settings(axis, given)}: got {got}"
+            f"{shared}{settings(axis, given)}: got {got}"
         )
 
 

@@ -8,6 +8,7 @@ differences of the loss itself.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ def softmax_backward(dA: Array, A: Array) -> np.ndarray:
 
     Notes
     -----
-    The Jacobian is diag(a) − a aᵀ. Chapters 3 and 10.
+    The Jacobian is diag(a) − a aᵀ.
     """
     average = (dA * A).sum(axis=-1, keepdims=True)
     return A * (dA - average)
@@ -101,10 +102,6 @@ def attention_backward(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     dV = weights.mT @ dO
@@ -136,10 +133,6 @@ def query_jacobian(weights: Array, K: Array, V: Array, *, scale: float | None = 
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     keys = K[..., None, :, :] - (weights @ K)[..., :, None, :]
@@ -193,7 +186,7 @@ def multi_head_backward(
 
     Notes
     -----
-    Shared key heads collect what every query head of their group asks for. Chapter 10.
+    Shared key heads collect what every query head of their group asks for.
     """
     alone = source is X
     heads, groups = result.Q.shape[-3], result.K.shape[-3]
@@ -233,10 +226,6 @@ def linear_backward(
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     # One product per sequence, then a sum: on small matrices a BLAS with several threads can
     # lose far more time than the single product of all rows would save.
@@ -270,10 +259,6 @@ def layer_norm_backward(
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     centred = X - X.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
@@ -304,10 +289,6 @@ def rms_norm_backward(
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     size = np.sqrt((X**2).mean(axis=-1, keepdims=True) + eps)
     Z, dZ = X / size, dY * gain
@@ -332,10 +313,6 @@ def gelu_backward(dY: Array, X: Array) -> np.ndarray:
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     below = (1 + erf(X * math.sqrt(0.5))) / 2
     density = np.exp(-(X**2) / 2) / math.sqrt(2 * math.pi)
@@ -364,10 +341,6 @@ def feed_forward_backward(dY: Array, X: Array, W_1: Array, b_1: Array, W_2: Arra
     ------
     ValueError
         If an argument does not hold real numbers.
-
-    Notes
-    -----
-    Chapter 10.
     """
     hidden = X @ W_1 + b_1
     grads = linear_backward(dY, gelu(hidden), W_2, names=("hidden", "W_2", "b_2"))
@@ -397,10 +370,6 @@ def embedding_backward(dX: Array, tokens: Array, vocabulary: int) -> np.ndarray:
     ------
     ValueError
         If the shapes do not fit or a token is not in the vocabulary.
-
-    Notes
-    -----
-    Chapter 10.
     """
     if dX.shape[:-1] != tokens.shape:
         raise ValueError(f"dX {dX.shape} needs one row per token: got tokens {tokens.shape}")
@@ -430,10 +399,6 @@ def cross_entropy_backward(
     ------
     ValueError
         See `cross_entropy`.
-
-    Notes
-    -----
-    Chapter 10.
     """
     share = position_shares(targets, counted, logits)[..., None]
     dlogits = share * softmax(logits)
@@ -476,17 +441,14 @@ def block_backward(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
-    grads, d_stream = {}, np.asarray(dY)
+    grads: Gradients = {}
+    d_stream = np.asarray(dY)
     if "W_1" in layer:
         middle = result.middle
         added = feed_forward_of(layer, middle) if norm == "post" else None
 
-        def feed_forward_part(dF, read):
+        def feed_forward_part(dF: np.ndarray, read: np.ndarray) -> Gradients:
             return feed_forward_backward(dF, read, layer["W_1"], layer["b_1"], layer["W_2"])
 
         d_stream, part = _part_backward(
@@ -494,7 +456,7 @@ def block_backward(
         )
         grads |= part
 
-    def attention_part(dF, read):
+    def attention_part(dF: np.ndarray, read: np.ndarray) -> Gradients:
         matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
         return multi_head_backward(dF, read, *matrices, result=result.attention)
 
@@ -506,12 +468,22 @@ def block_backward(
     return {"X": d_stream} | {name: grads[name] for name in layer}
 
 
-def _part_backward(dY, stream, added, part_backward, layer, which, norm, residual, eps):
+def _part_backward(
+    dY: np.ndarray,
+    stream: np.ndarray,
+    added: Array,
+    part_backward: Callable[[np.ndarray, np.ndarray], Gradients],
+    layer: dict[str, np.ndarray],
+    which: int,
+    norm: str,
+    residual: bool,
+    eps: float,
+) -> tuple[np.ndarray, Gradients]:
     """Go back through one part and its norm: give the stream's gradient and the parameters'."""
-    grads = {}
+    grads: Gradients = {}
     gain = layer.get(f"gain_{which}")
 
-    def through_norm(dZ, X):
+    def through_norm(dZ: np.ndarray, X: np.ndarray) -> np.ndarray:
         dX, dgain, dbias = layer_norm_backward(dZ, X, gain, eps=eps)
         grads.update({f"gain_{which}": dgain, f"bias_{which}": dbias})
         return dX
@@ -554,10 +526,6 @@ def transformer_backward(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     streams = [result.embedding] + [block.output for block in result.blocks]
     last = streams[-1]
@@ -568,8 +536,8 @@ def transformer_backward(
         dX, grads["gain"], grads["bias"] = layer_norm_backward(dX, last, params["gain"])
     for number in reversed(range(config.layers)):
         layer, result_here = layer_params(params, number), result.blocks[number]
-        options = {"norm": config.norm, "residual": config.residual}
-        part = block_backward(dX, streams[number], layer, result=result_here, **options)
+        kind = partial(block_backward, norm=config.norm, residual=config.residual)
+        part = kind(dX, streams[number], layer, result=result_here)
         dX = part.pop("X")
         grads |= {f"{number}.{name}": g for name, g in part.items()}
     grads["E"] = embedding_backward(dX, tokens, len(params["E"]))
@@ -606,10 +574,6 @@ def loss_and_gradients(
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 10.
     """
     result = transformer(params, tokens, config)
     loss = cross_entropy(result.logits, targets, counted)
@@ -637,7 +601,7 @@ class GradientCheck(NamedTuple):
 
     ok: bool
     error: float
-    index: tuple[int, ...]
+    index: tuple[int, ...]  # type: ignore[assignment]  # tuple.index, which nobody misses here
     given: float
     numerical: float
 
@@ -673,10 +637,6 @@ def numerical_gradient(
     ------
     ValueError
         If `f` does not give one number.
-
-    Notes
-    -----
-    Chapter 10.
     """
     x = np.array(x, dtype=np.float64)
     gradient = np.zeros_like(x)
@@ -724,10 +684,6 @@ def check_gradient(
     ------
     ValueError
         If `gradient` does not have the shape of `x`, or `f` does not give one number.
-
-    Notes
-    -----
-    Chapter 10.
     """
     x, gradient = np.asarray(x), np.asarray(gradient, dtype=np.float64)
     if gradient.shape != x.shape:

@@ -9,7 +9,7 @@ norm beside attention and ``gain_2``, ``bias_2`` of the one beside the feed-forw
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def layer_norm(X: Array, gain: Array = 1.0, bias: Array = 0.0, *, eps: float = 1
 
     Notes
     -----
-    Chapter 9; Ba, Kiros and Hinton (2016).
+    Ba, Kiros and Hinton (2016).
     """
     centred = X - X.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
@@ -75,7 +75,7 @@ def rms_norm(X: Array, gain: Array = 1.0, *, eps: float = 1e-5) -> np.ndarray:
 
     Notes
     -----
-    Chapter 9; Zhang and Sennrich (2019).
+    Zhang and Sennrich (2019).
     """
     mean_square = (X**2).mean(axis=-1, keepdims=True)
     return X / np.sqrt(mean_square + eps) * gain
@@ -160,7 +160,7 @@ def gelu(x: Array) -> np.ndarray:
 
     Notes
     -----
-    Chapter 9; Hendrycks and Gimpel (2016).
+    Hendrycks and Gimpel (2016).
     """
     return x * (1 + erf(x * math.sqrt(0.5))) / 2
 
@@ -189,7 +189,7 @@ def feed_forward(X: Array, W_1: Array, b_1: Array, W_2: Array, b_2: Array) -> np
 
     Notes
     -----
-    Chapter 9; Vaswani et al. (2017), section 3.3, with GELU for the ReLU.
+    Vaswani et al. (2017), section 3.3, with GELU for the ReLU.
     """
     return gelu(X @ W_1 + b_1) @ W_2 + b_2
 
@@ -237,8 +237,8 @@ def pre_norm_block(X: Array, attend: Part, think: Part, norm_1: Part, norm_2: Pa
 
     Notes
     -----
-    Chapter 9; Xiong et al. (2020). `block` does the same with the parameters of a layer, and
-    keeps what happened inside.
+    Xiong et al. (2020). `block` does the same with the parameters of a layer, and keeps what
+    happened inside.
     """
     X = X + attend(norm_1(X))
     return X + think(norm_2(X))
@@ -258,7 +258,7 @@ def post_norm_block(X: Array, attend: Part, think: Part, norm_1: Part, norm_2: P
 
     Notes
     -----
-    Chapter 9; Vaswani et al. (2017), the order of the first Transformer.
+    Vaswani et al. (2017), the order of the first Transformer.
     """
     X = norm_1(X + attend(X))
     return norm_2(X + think(X))
@@ -311,7 +311,7 @@ def block(
 
     Notes
     -----
-    Chapter 9; Vaswani et al. (2017) for post-norm, Xiong et al. (2020) for both.
+    Vaswani et al. (2017) for post-norm, Xiong et al. (2020) for both.
     """
     attend = partial(attention_of, layer, heads=heads, mask=mask, past=past, edit=edit)
     before, after = norm_of(layer, 1, norm, eps)
@@ -324,11 +324,11 @@ def block(
     return BlockResult(attended, middle, after(middle + thought if residual else thought))
 
 
-def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options) -> MultiHeadResult:
+def attention_of(layer: dict[str, np.ndarray], X: np.ndarray, **options: Any) -> MultiHeadResult:
     """Run `multi_head_layer` with the matrices, and biases if any, of one layer."""
     matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
-    biases = {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
-    return multi_head_layer(X, *matrices, **biases, **options)
+    options |= {name: layer[name] for name in ("b_Q", "b_K", "b_V", "b_O") if name in layer}
+    return multi_head_layer(X, *matrices, **options)
 
 
 def feed_forward_of(layer: dict[str, np.ndarray], X: np.ndarray) -> np.ndarray:

@@ -24,6 +24,8 @@ _GLUE = "application/papermill.record/"
 class Rounded(float):
     """A float that shows itself with a fixed number of decimals."""
 
+    decimals: int
+
     def __new__(cls, value: float, decimals: int = 2) -> Rounded:
         number = super().__new__(cls, value)
         number.decimals = decimals
@@ -251,11 +253,11 @@ def _source(obj: Callable | type) -> str:
 def _brief(obj: Callable | type) -> str:
     """Give the source of one object with its head and its docstrings in short."""
     text = _source(obj)
-    (node,) = ast.parse(text).body
+    node: Any = ast.parse(text).body[0]
     return "\n".join(_short(node, text, text.splitlines()))
 
 
-def _short(node: ast.AST, text: str, lines: list[str]) -> Iterator[str]:
+def _short(node: Any, text: str, lines: list[str]) -> Iterator[str]:
     """Give the lines of a function or a class in short."""
     indent = " " * node.col_offset
     inner = indent + "    "
@@ -263,7 +265,7 @@ def _short(node: ast.AST, text: str, lines: list[str]) -> Iterator[str]:
         if isinstance(decorator, ast.Call) and not decorator.args:
             continue  # rules for numbers: no shapes to show
         if isinstance(decorator, ast.Call):
-            words = [ast.get_source_segment(text, shape) for shape in decorator.args]
+            words = [str(ast.get_source_segment(text, shape)) for shape in decorator.args]
             yield from _wrapped(indent + f"@{ast.unparse(decorator.func)}", words, "")
         else:
             yield f"{indent}@{ast.unparse(decorator)}"

@@ -83,10 +83,6 @@ def attention_cost(
     ------
     ValueError
         If `kind` is none of the four, or a size is not a whole number.
-
-    Notes
-    -----
-    Chapter 11.
     """
     if kind == "plain":
         return Cost(n * m * (d_k + d_v), n * m, n * m)
@@ -142,8 +138,8 @@ def data_moved(
 
     Notes
     -----
-    A matrix product is taken to read each factor once, which flatters plain attention, and a
-    tile with its state to fit the fast memory. Chapter 11; Dao et al. (2022), section 3.2.
+    A matrix product is taken to read each factor once, which flatters plain attention, and a tile
+    with its state to fit the fast memory. Dao et al. (2022), section 3.2.
     """
     if kind == "plain":
         return 4 * n * m + (n + m) * (d_k + d_v)
@@ -176,10 +172,6 @@ def layer_cost(n: int, d: int, *, past: int = 0, d_ff: int | None = None) -> dic
     ------
     ValueError
         If a size is not a whole number, or negative.
-
-    Notes
-    -----
-    Chapter 11.
     """
     d_ff = 4 * d if d_ff is None else d_ff
     counts = {
@@ -206,10 +198,6 @@ def generation_cost(n: int, d: int, *, cached: bool = True, d_ff: int | None = N
     Returns
     -------
     int
-
-    Notes
-    -----
-    Chapter 11.
     """
     steps = ((1, t) if cached else (t + 1, 0) for t in range(n))
     return sum(layer_cost(new, d, past=past, d_ff=d_ff)["total"] for new, past in steps)
@@ -233,10 +221,6 @@ def cache_size(
     -------
     int
         A key and a value of width d · kv_heads / heads for each token in each layer.
-
-    Notes
-    -----
-    Chapter 11.
     """
     return 2 * layers * n * d * kv_heads // heads
 
@@ -260,7 +244,7 @@ def peak_memory(function: Callable[[], object]) -> int:
 
     Notes
     -----
-    numpy reports its arrays to `tracemalloc`. Chapter 11.
+    numpy reports its arrays to `tracemalloc`.
     """
     if tracemalloc.is_tracing():
         raise RuntimeError("memory is being traced already: peak_memory cannot be nested")

@@ -58,7 +58,7 @@ def softmax(x: Array, axis: int = -1) -> np.ndarray:
 
     Notes
     -----
-    A row with NaN or +∞ in it has no answer and gives NaN. Chapter 2.
+    A row with NaN or +∞ in it has no answer and gives NaN.
     """
     lowest = np.finfo(x.dtype).min  # a row of −∞ stays finite
     largest = x.max(axis=axis, keepdims=True, initial=lowest)
@@ -98,7 +98,7 @@ def attention_scores(
 
     Notes
     -----
-    Chapters 2 and 3; Vaswani et al. (2017), section 3.2.1.
+    Vaswani et al. (2017), section 3.2.1.
     """
     if scale is None:
         scale = 1 / math.sqrt(K.shape[-1])
@@ -129,8 +129,7 @@ def attention_weights(scores: Array, *, temperature: float = 1.0) -> np.ndarray:
 
     Notes
     -----
-    The temperature of a head is not that of sampling, which divides output logits. Chapters
-    1 and 3.
+    The temperature of a head is not that of sampling, which divides output logits.
     """
     lowest = np.finfo(scores.dtype).min
     gaps = scores - scores.max(axis=-1, keepdims=True, initial=lowest)
@@ -178,8 +177,8 @@ def attention(
 
     Notes
     -----
-    A forbidden value is multiplied by 0, so it must still be a number: 0 · NaN is NaN.
-    Chapter 2; Vaswani et al. (2017), equation 1.
+    A forbidden value is multiplied by 0, so it must still be a number: 0 · NaN is NaN. Vaswani et
+    al. (2017), equation 1.
     """
     S = attention_scores(Q, K, scale=scale, mask=mask)
     A = attention_weights(S, temperature=temperature)
@@ -219,10 +218,6 @@ def self_attention(
     ------
     ValueError
         If the shapes do not fit; see also `attention`.
-
-    Notes
-    -----
-    Chapter 2.
     """
     return cross_attention(X, X, W_Q, W_K, W_V, mask=mask, scale=scale, temperature=temperature)
 
@@ -262,10 +257,6 @@ def cross_attention(
     ------
     ValueError
         If the shapes do not fit; see also `attention`.
-
-    Notes
-    -----
-    Chapter 7.
     """
     Q, K, V = X @ W_Q, Y @ W_K, Y @ W_V
     options = {"mask": mask, "scale": scale, "temperature": temperature}
@@ -292,10 +283,6 @@ def entropy(weights: Array, axis: int = -1) -> np.ndarray:
     ------
     ValueError
         If `weights` are not real numbers.
-
-    Notes
-    -----
-    Chapter 3.
     """
     bits = np.log2(np.where(weights > 0, weights, 1))
     return 0.0 - (weights * bits).sum(axis=axis)  # 0 − 0 is 0, and −0 would be written

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attn_lib.arrays import Array, takes
+from attn_lib.arrays import Array, keeps_precision, takes
 from attn_lib.dot_product import AttentionResult, attention, attention_scores
 from attn_lib.masks import apply_mask, causal_mask, combine_masks, window_mask
 from attn_lib.rules import a_scale, as_whole, mask_for, optional, whole
@@ -47,6 +47,7 @@ def two_sizes(name: str, value: Any, given: Mapping[str, Any]) -> tuple[int, int
     return as_whole(f"{name}[0]", rows, 1), as_whole(f"{name}[1]", columns, 1)
 
 
+@keeps_precision
 class SoftmaxState(NamedTuple):
     """What must be remembered of the keys read so far, and all that must be.
 
@@ -63,7 +64,6 @@ class SoftmaxState(NamedTuple):
     maximum: np.ndarray
     normaliser: np.ndarray
     accumulator: np.ndarray
-    keeps_precision = True
 
     @property
     def output(self) -> np.ndarray:
@@ -89,8 +89,8 @@ def softmax_state(S: Array, V: Array) -> SoftmaxState:
 
     Notes
     -----
-    A row may hold nothing but −∞. Its maximum is −∞ too, and −∞ − (−∞) would be NaN: such a
-    row is measured from 0 instead, so that every exponential in it is 0. Chapter 11.
+    A row may hold nothing but −∞. Its maximum is −∞ too, and −∞ − (−∞) would be NaN: such a row is
+    measured from 0 instead, so that every exponential in it is 0.
     """
     maximum = S.max(axis=-1, initial=-np.inf)
     P = S - finite_or_zero(maximum)[..., None]
@@ -115,7 +115,7 @@ def merge_states(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
 
     Notes
     -----
-    Chapter 11; Milakov and Gimelshein (2018), section 3.1.
+    Milakov and Gimelshein (2018), section 3.1.
     """
     maximum = np.maximum(a.maximum, b.maximum)
     shift = finite_or_zero(maximum)
@@ -141,7 +141,7 @@ def online_softmax(tiles: Iterable[tuple[Array, Array]]) -> Iterator[SoftmaxStat
 
     Notes
     -----
-    Chapter 11; Milakov and Gimelshein (2018).
+    Milakov and Gimelshein (2018).
     """
     state = None
     for S, V in tiles:
@@ -172,8 +172,8 @@ def attention_in_tiles(Q: Array, K: Array, V: Array, *, tile: tuple[int, int] = 
 
     Notes
     -----
-    `tiled_attention` does the same with masks, and leaves out the tiles that they hide. Chapter
-    11; Dao et al. (2022), algorithm 1.
+    `tiled_attention` does the same with masks, and leaves out the tiles that they hide. Dao et al.
+    (2022), algorithm 1.
     """
     rows, columns = tile
     outputs = []
@@ -241,10 +241,6 @@ def attention_tiles(
     ------
     ValueError
         As `tiled_attention`, when the first tile is asked for.
-
-    Notes
-    -----
-    Chapter 11.
     """
     window = _unlimited(Q, offset) if causal else None
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
@@ -308,8 +304,8 @@ def tiled_attention(
 
     Notes
     -----
-    The arithmetic of FlashAttention, not its speed, which comes from moving less data between
-    the memories of an accelerator. Chapter 11; Dao et al. (2022), algorithm 1.
+    The arithmetic of FlashAttention, not its speed, which comes from moving less data between the
+    memories of an accelerator. Dao et al. (2022), algorithm 1.
     """
     window = _unlimited(Q, offset) if causal else None
     return _attend(Q, K, V, mask, window, offset, scale, tile)
@@ -364,7 +360,7 @@ def windowed_attention(
 
     Notes
     -----
-    Chapter 11; Beltagy, Peters and Cohan (2020).
+    Beltagy, Peters and Cohan (2020).
     """
     tile = window_tile(window) if tile is None else tile
     return _attend(Q, K, V, mask, window, offset, scale, tile)
@@ -378,6 +374,7 @@ def window_tile(window: int) -> tuple[int, int]:
 # --- linear attention -----------------------------------------------------------------------------
 
 
+@keeps_precision
 class LinearState(NamedTuple):
     """The whole past of causal linear attention, in a size that does not grow.
 
@@ -391,7 +388,6 @@ class LinearState(NamedTuple):
 
     memory: np.ndarray
     normaliser: np.ndarray
-    keeps_precision = True
 
     def read(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Give numerator (..., n, d_v) and denominator (..., n) for features (..., n, d_f)."""
@@ -422,7 +418,7 @@ def elu_plus_one(x: Array) -> np.ndarray:
 
     Notes
     -----
-    Chapter 11; Katharopoulos et al. (2020), equation 7.
+    Katharopoulos et al. (2020), equation 7.
     """
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
@@ -475,7 +471,7 @@ def linear_attention(
 
     Notes
     -----
-    Chapter 11; Katharopoulos et al. (2020).
+    Katharopoulos et al. (2020).
     """
     n, m = Q.shape[-2], K.shape[-2]
     if causal and n != m:
@@ -528,7 +524,7 @@ def linear_attention_step(
 
     Notes
     -----
-    Chapter 11; Katharopoulos et al. (2020), equations 18 to 20.
+    Katharopoulos et al. (2020), equations 18 to 20.
     """
     q, k, v = q[..., None, :], k[..., None, :], v[..., None, :]
     if state is None:
@@ -550,15 +546,12 @@ class KVCache:
 
     Only causal attention can be cached: there the past does not change when a token is added.
     The room doubles when it is full, so that n appended tokens cost O(n) copies in all.
-
-    Notes
-    -----
-    Chapter 11.
     """
 
     def __init__(self) -> None:
         self._length = 0
-        self._K = self._V = None
+        self._K: np.ndarray | None = None
+        self._V: np.ndarray | None = None
 
     def __len__(self) -> int:
         return self._length
@@ -664,7 +657,16 @@ class _Plan(NamedTuple):
         return self.Q.shape[-2]
 
 
-def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
+def _attend(
+    Q: Array,
+    K: Array,
+    V: Array,
+    mask: Array | None,
+    window: int | None,
+    offset: int,
+    scale: float | None,
+    tile: tuple[int, int],
+) -> np.ndarray:
     """Compute the output of a plan, one row of tiles after the other."""
     plan = _plan(Q, K, V, mask, window, offset, scale, tile)
     O = np.zeros((*_batch(Q, K, V), plan.n, V.shape[-1]), Q.dtype)
@@ -674,7 +676,16 @@ def _attend(Q, K, V, mask, window, offset, scale, tile) -> np.ndarray:
     return O
 
 
-def _plan(Q, K, V, mask, window, offset, scale, tile) -> _Plan:
+def _plan(
+    Q: Array,
+    K: Array,
+    V: Array,
+    mask: Array | None,
+    window: int | None,
+    offset: int,
+    scale: float | None,
+    tile: tuple[int, int],
+) -> _Plan:
     """Check what the caller gave; the arrays are promoted already."""
     scale = 1 / math.sqrt(K.shape[-1]) if scale is None else scale
     if mask is not None:

@@ -7,7 +7,9 @@ model has no such names; chapter 13 looks inside one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -97,14 +99,14 @@ class Scene:
             )
 
 
-def _fixed(rows) -> np.ndarray:
+def _fixed(rows: Any) -> np.ndarray:
     """Return `rows` as a float array that cannot be changed by accident."""
     array = np.array(rows, dtype=float)
     array.flags.writeable = False
     return array
 
 
-def _rows(words: dict[str, list[float]], tokens: tuple[str, ...]) -> np.ndarray:
+def _rows(words: Mapping[str, Any], tokens: tuple[str, ...]) -> np.ndarray:
     """Look each token up in the table `words`, ignoring case: identical words, identical rows."""
     return _fixed([words[token.lower()] for token in tokens])
 
@@ -354,7 +356,7 @@ def random_scene(n: int = 8, *, seed: int = 0, d: int = 64, d_k: int = 64, d_v: 
 
     Notes
     -----
-    Chapter 3 says why variance 1/d. The draws are those of the labs, see `attn_lib.draws`.
+    The draws are those of the labs, see `attn_lib.draws`.
     """
     widest = 64
     if not 1 <= d_k <= widest:

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from attn_lib.arrays import Array
 from attn_lib.dot_product import AttentionResult
 from attn_lib.extras import missing
 from attn_lib.words import minus
 
 try:
     import matplotlib as mpl
+    from cycler import cycler
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 except ModuleNotFoundError as error:
     raise missing(error, "book") from None
 
@@ -32,7 +37,7 @@ ACCENT, INK, MUTED, LINE = "#a34a17", "#1b1f24", "#57606a", "#d9dee4"
 COOL = "#2d6a8e"
 DASHES = ("-", (0, (6, 3)), (0, (2, 3)), (0, (8, 3, 2, 3)))  # no two lines differ in colour alone
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9,
     "text.color": INK,
@@ -43,7 +48,7 @@ STYLE = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
-    "axes.prop_cycle": mpl.cycler(color=[ACCENT, COOL, "#6742b5", "#4a7a3a"]),
+    "axes.prop_cycle": cycler(color=[ACCENT, COOL, "#6742b5", "#4a7a3a"]),
     "figure.facecolor": "white",
     "figure.dpi": 96,
     "figure.constrained_layout.use": True,
@@ -57,7 +62,7 @@ STYLE = {
 }
 
 
-def style():
+def style() -> AbstractContextManager[None]:
     """Draw in the book's style inside a ``with`` block."""
     return mpl.rc_context(STYLE)
 
@@ -80,7 +85,7 @@ def heatmap(
     digits: int | None = None,
     title: str | None = None,
     limit: float | None = None,
-):
+) -> AxesImage:
     """Draw a matrix as the labs do: one cell per entry, rows downwards.
 
     Parameters
@@ -134,7 +139,7 @@ def heatmap(
     return image
 
 
-def _cells(ax: Axes, M: np.ndarray, rows, cols) -> None:
+def _cells(ax: Axes, M: np.ndarray, rows: Sequence[str] | None, cols: Sequence[str] | None) -> None:
     """Rule the cells apart, label them, and hatch the forbidden ones."""
     n, m = M.shape
     words = {"parse_math": False}  # a token may hold a dollar sign
@@ -153,7 +158,7 @@ def _cells(ax: Axes, M: np.ndarray, rows, cols) -> None:
         ax.add_patch(cell)
 
 
-def _numbers(ax: Axes, M: np.ndarray, image, digits: int) -> None:
+def _numbers(ax: Axes, M: np.ndarray, image: AxesImage, digits: int) -> None:
     """Write each finite entry in its cell, black or white, whichever reads better."""
     for (i, j), value in np.ndenumerate(M):
         if np.isfinite(value):
@@ -162,7 +167,7 @@ def _numbers(ax: Axes, M: np.ndarray, image, digits: int) -> None:
             ax.text(j, i, in_cell(value, digits), ha="center", va="center", color=ink, fontsize=7)
 
 
-def luminance(rgb: Sequence[float]) -> float:
+def luminance(rgb: Array) -> float:
     """Relative luminance of an sRGB colour with channels from 0 to 1 (WCAG 2)."""
     c = np.asarray(rgb, float)
     linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
@@ -217,7 +222,8 @@ def attention_figure(
         for ax, (M, kind, title, cols, digits) in zip(panels, drawn, strict=True):
             image = heatmap(ax, M, rows=tokens, cols=cols, kind=kind, digits=digits, title=title)
             bar = fig.colorbar(image, ax=ax, location="bottom", shrink=0.5, aspect=14, pad=0.03)
-            bar.set_ticks([image.norm.vmin, image.norm.vmax])
+            ends: Any = image.get_clim()
+            bar.set_ticks(ends)
             bar.ax.tick_params(length=0, labelsize=7)
             bar.outline.set_visible(False)
             if query is not None:
@@ -299,7 +305,7 @@ def curves(
     if over == "log":
         ax.set_xscale("log", base=2)
     ax.margins(x=0)
-    named = []
+    named: list[tuple[float, str, Any]] = []
     for line in lines:
         y, label, options = line["y"], line.get("label"), _without(line, "y", "label", "dot")
         (drawn,) = ax.plot(x, y, **options)
@@ -322,7 +328,7 @@ def curves(
         ax.set_title(title)
 
 
-def _name_lines(ax: Axes, named: Sequence[tuple[float, str, str]], apart: float) -> None:
+def _name_lines(ax: Axes, named: Sequence[tuple[float, str, Any]], apart: float) -> None:
     """Write names at the right ends of lines, moved apart where they would overlap."""
     if not named:
         return

@@ -118,8 +118,8 @@ def split_heads(X: Array, heads: int) -> np.ndarray:
 
     Notes
     -----
-    A reshape **and** a swap of axes. Reshaping to (heads, n, width) at once also runs, and
-    mixes up tokens and columns. Chapter 8.
+    A reshape **and** a swap of axes. Reshaping to (heads, n, width) at once also runs, and mixes up
+    tokens and columns.
     """
     width = X.shape[-1] // heads
     return X.reshape(*X.shape[:-1], heads, width).swapaxes(-2, -3)
@@ -143,10 +143,6 @@ def merge_heads(X: Array) -> np.ndarray:
     ------
     ValueError
         If there is no axis for heads.
-
-    Notes
-    -----
-    Chapter 8.
     """
     X = X.swapaxes(-2, -3)
     return X.reshape(*X.shape[:-2], X.shape[-2] * X.shape[-1])
@@ -201,8 +197,7 @@ def multi_head_attention(
 
     Notes
     -----
-    Chapter 8; Vaswani et al. (2017), section 3.2.2. `multi_head_layer` is this with all that a
-    model may add.
+    Vaswani et al. (2017), section 3.2.2. `multi_head_layer` is this with all that a model may add.
     """
     Q, K, V = (split_heads(X @ W, heads) for W in (W_Q, W_K, W_V))
     S, A, mixed = attention(Q, K, V, mask=mask)
@@ -289,8 +284,8 @@ def multi_head_layer(
 
     Notes
     -----
-    Chapter 8; Vaswani et al. (2017), section 3.2.2; Shazeer (2019) and Ainslie et al. (2023)
-    for shared key heads.
+    Vaswani et al. (2017), section 3.2.2; Shazeer (2019) and Ainslie et al. (2023) for shared key
+    heads.
     """
     Q = split_heads(X @ W_Q + b_Q, heads)
     K = split_heads(source @ W_K + b_K, kv_heads)
@@ -329,10 +324,6 @@ def head_contributions(mixed: Array, W_O: Array) -> np.ndarray:
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapters 8 and 12.
     """
     h, _, d_v = mixed.shape[-3:]
     rows_of_each_head = W_O.reshape(h, d_v, W_O.shape[1])
@@ -375,10 +366,6 @@ def multi_head_parameters(
     ------
     ValueError
         If d does not divide into the heads, or the heads into the key heads.
-
-    Notes
-    -----
-    Chapter 8.
     """
     if d_k is None and d % heads:
         raise ValueError(f"a width d = {d} does not divide into heads = {heads}: give d_k")

@@ -58,10 +58,6 @@ def zero_heads(layer: int, heads: Sequence[int] | None = None) -> Edit:
     ------
     ValueError
         When the model runs that has no such layer or head.
-
-    Notes
-    -----
-    Chapters 8 and 12.
     """
 
     def silence(_: int, weights: np.ndarray) -> np.ndarray:
@@ -94,10 +90,6 @@ def cut_edge(layer: int, head: int, query: int, key: int, *, renormalise: bool =
     ------
     ValueError
         When the model runs that has no such edge.
-
-    Notes
-    -----
-    Chapter 12.
     """
 
     def cut(_: int, weights: np.ndarray) -> np.ndarray:
@@ -146,10 +138,6 @@ def intervention(
     ------
     ValueError
         When the model runs that has no such edge or head.
-
-    Notes
-    -----
-    Chapter 12.
     """
     edits = [cut_edge(*edge, renormalise=renormalise) for edge in cut]
     edits += [zero_heads(layer, [head]) for layer, head in zero]
@@ -170,10 +158,6 @@ def edge_weights(result: TransformerResult) -> np.ndarray:
     -------
     ndarray, shape (layers, ..., h, n, n)
         nan where a query may not look.
-
-    Notes
-    -----
-    Chapter 12.
     """
     heads = [block.attention for block in result.blocks]
     return np.array([np.where(np.isneginf(each.scores), np.nan, each.weights) for each in heads])
@@ -197,7 +181,7 @@ def edge_norms(params: dict[str, np.ndarray], result: TransformerResult) -> np.n
 
     Notes
     -----
-    Chapter 12; Kobayashi et al. (2020).
+    Kobayashi et al. (2020).
     """
     lengths = []
     for number, block in enumerate(result.blocks):
@@ -234,10 +218,6 @@ def log_probability(
     Returns
     -------
     float
-
-    Notes
-    -----
-    Chapter 12.
     """
     params = {name: W.astype(np.float64, copy=False) for name, W in params.items()}
     logits = transformer(params, tokens, config, edit=edit).logits[query]
@@ -282,7 +262,7 @@ def edge_effects(
     Notes
     -----
     One forward pass an edge. An edge that does nothing comes out as 0, up to a rounding error:
-    compare ranks with ``spearman(x, effects, decimals=9)``. Chapter 12.
+    compare ranks with ``spearman(x, effects, decimals=9)``.
     """
     tokens = np.asarray(tokens)
     target_of = {"target": target, "query": query}
@@ -310,10 +290,6 @@ def mean_ranks(x: Array) -> np.ndarray:
     Returns
     -------
     ndarray, shape (n,)
-
-    Notes
-    -----
-    Chapter 12.
     """
     _, which, count = np.unique(np.asarray(x), return_inverse=True, return_counts=True)
     return (count.cumsum() - (count - 1) / 2)[which]
@@ -340,10 +316,6 @@ def spearman(x: Array, y: Array, *, decimals: int | None = None) -> float:
     ------
     ValueError
         If the shapes differ.
-
-    Notes
-    -----
-    Chapter 12.
     """
     known = ~(np.isnan(x) | np.isnan(y))
     x, y = x[known], y[known]

@@ -32,10 +32,6 @@ def exact_scores(Q: Array, K: Array, *, tolerance: float = 0.0) -> np.ndarray:
     ------
     ValueError
         If the shapes do not fit.
-
-    Notes
-    -----
-    Chapter 1.
     """
     found = squared_distances(Q, K) <= tolerance**2
     return np.where(found, 0, -np.inf).astype(Q.dtype)
@@ -68,8 +64,8 @@ def gaussian_scores(Q: Array, K: Array, *, bandwidth: float = 1.0) -> np.ndarray
 
     Notes
     -----
-    ``−‖q − k‖²/2 = q·k − ‖q‖²/2 − ‖k‖²/2``. The softmax ignores ‖q‖², which is the same for
-    every key; so with keys of one length these weights are those of the dot product. Chapter 1.
+    ``−‖q − k‖²/2 = q·k − ‖q‖²/2 − ‖k‖²/2``. The softmax ignores ‖q‖², which is the same for every
+    key; so with keys of one length these weights are those of the dot product.
     """
     return -squared_distances(Q, K) / (2 * bandwidth**2)
 
@@ -89,10 +85,6 @@ def hard_weights(scores: Array, *, tie: float = 1e-9) -> np.ndarray:
     -------
     ndarray, shape (..., n, m)
         Keys with the same best score share it equally. A row of −∞ gives zeros.
-
-    Notes
-    -----
-    Chapter 1.
     """
     best = scores.max(axis=-1, keepdims=True, initial=np.finfo(scores.dtype).min)
     wins = (best - tie <= scores).astype(scores.dtype)
@@ -118,10 +110,6 @@ def with_length(K: Array, length: float) -> np.ndarray:
     ------
     ValueError
         If a key is zero: it has no direction.
-
-    Notes
-    -----
-    Chapter 1.
     """
     lengths = np.linalg.norm(K, axis=-1, keepdims=True)
     if (lengths == 0).any():
@@ -143,7 +131,7 @@ def convex_hull(points: Array) -> np.ndarray:
 
     Notes
     -----
-    An average with weights ≥ 0 that sum to one never leaves this polygon. Chapter 1.
+    An average with weights ≥ 0 that sum to one never leaves this polygon.
     """
     points = np.asarray(points, float)
     order = np.lexsort((points[:, 1], points[:, 0]))

@@ -34,10 +34,6 @@ def apply_mask(scores: Array, mask: Array | None) -> np.ndarray:
     ValueError
         If the mask is neither boolean nor float, or does not broadcast to the scores' own
         shape: a mask never makes scores larger.
-
-    Notes
-    -----
-    Chapter 6.
     """
     if mask is None:
         return scores
@@ -73,8 +69,8 @@ def causal_mask(n: int, m: int | None = None, *, offset: int = 0) -> np.ndarray:
 
     Notes
     -----
-    The rule and the name ``offset`` are those of the ONNX operator ``Attention``, where the
-    offset is the length of the cache and 0 without one. Chapter 6.
+    The rule and the name ``offset`` are those of the ONNX operator ``Attention``, where the offset
+    is the length of the cache and 0 without one.
     """
     i, j = np.arange(n)[:, None], np.arange(m)
     return j <= i + offset
@@ -103,7 +99,7 @@ def window_mask(n: int, m: int | None = None, *, window: int, offset: int = 0) -
 
     Notes
     -----
-    Chapter 6; Beltagy, Peters and Cohan (2020).
+    Beltagy, Peters and Cohan (2020).
     """
     i, j = np.arange(n)[:, None], np.arange(m)
     return (i + offset - window < j) & (j <= i + offset)
@@ -129,10 +125,6 @@ def prefix_mask(n: int, m: int | None = None, *, prefix: int, offset: int = 0) -
     ------
     ValueError
         If `prefix` is not a whole number ≥ 0; see also `causal_mask`.
-
-    Notes
-    -----
-    Chapter 6.
     """
     i, j = np.arange(n)[:, None], np.arange(m)
     return (j < prefix) | (j <= i + offset)
@@ -162,7 +154,7 @@ def padding_mask(lengths: Array, m: int) -> np.ndarray:
 
     Notes
     -----
-    This hides keys. The rows of padded queries are still computed: ignore them. Chapter 6.
+    This hides keys. The rows of padded queries are still computed: ignore them.
     """
     return np.arange(m) < lengths[..., None, None]
 
@@ -186,21 +178,17 @@ def combine_masks(*masks: Array | None) -> np.ndarray | None:
     ------
     ValueError
         If a mask is neither boolean nor float, or the shapes do not broadcast.
-
-    Notes
-    -----
-    Chapter 6.
     """
-    masks = together(mask for mask in masks if mask is not None)
-    keeps = [mask for mask in masks if mask.dtype == bool]
-    biases = [mask for mask in masks if mask.dtype != bool]
+    given = together(mask for mask in masks if mask is not None)
+    keeps = [mask for mask in given if mask.dtype == bool]
+    biases = [mask for mask in given if mask.dtype != bool]
     if not biases:
         return reduce(np.logical_and, keeps) if keeps else None
     keep = reduce(np.logical_and, keeps, True)
     return np.where(keep, reduce(np.add, biases), -np.inf)
 
 
-def together(masks: Iterable[Array]) -> list[np.ndarray]:
+def together(masks: Iterable[Array]) -> list[Array]:
     """Give masks as arrays, or raise ValueError unless they broadcast against each other."""
     masks = [as_mask(mask) for mask in masks]
     try:

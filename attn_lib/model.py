@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Config:
     causal: bool = True
     residual: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("vocabulary", "context", "d", "heads"):
             as_whole(name, getattr(self, name), 1)
         for name in ("layers", "d_ff"):
@@ -95,13 +95,9 @@ def init_params(config: Config, seed: int = 0, dtype: type = np.float32) -> dict
     dict of ndarray
         Embeddings ``E`` and positions ``P`` of variance 1, matrices of variance 1/(rows),
         gains 1, biases 0, and ``U``, which turns the last stream into logits.
-
-    Notes
-    -----
-    Chapter 9.
     """
     rng = np.random.default_rng(seed)
-    params = {}
+    params: Params = {}
     for name, shape in param_shapes(config).items():
         part = name.split(".")[-1]
         if part.startswith(("gain", "bias", "b_")):
@@ -124,18 +120,16 @@ def param_shapes(config: Config) -> dict[str, tuple[int, ...]]:
     -------
     dict of tuple
         ``{"E": (vocabulary, d), "P": (context, d), "0.W_Q": (d, h · d_k), …, "U": …}``.
-
-    Notes
-    -----
-    Chapter 9.
     """
     d, width, d_ff = config.d, config.heads * config.head_width, config.d_ff
+    layer: dict[str, tuple[int, ...]]
     layer = {"W_Q": (d, width), "W_K": (d, width), "W_V": (d, width), "W_O": (width, d)}
     if d_ff:
         layer |= {"W_1": (d, d_ff), "b_1": (d_ff,), "W_2": (d_ff, d), "b_2": (d,)}
     if config.norm != "none":
         norms = (1, 2) if d_ff else (1,)
         layer |= {f"{part}_{i}": (d,) for i in norms for part in ("gain", "bias")}
+    shapes: dict[str, tuple[int, ...]]
     shapes = {"E": (config.vocabulary, d), "P": (config.context, d)}
     for number in range(config.layers):
         shapes |= {f"{number}.{name}": shape for name, shape in layer.items()}
@@ -234,10 +228,6 @@ def transformer(
     ValueError
         If a token is not in the vocabulary, the sequence is too long, or a model that is not
         causal gets a past.
-
-    Notes
-    -----
-    Chapter 9.
     """
     tokens = check_tokens("tokens", tokens, config.vocabulary)
     start = _past_length(past, config)
@@ -253,7 +243,8 @@ def transformer(
     mask = causal_mask(n, start + n, offset=start) if config.causal else None
     blocks = []
     for number in range(config.layers):
-        options = {"residual": config.residual, "past": past[number] if past else None}
+        options: dict[str, Any] = {"residual": config.residual}
+        options |= {"past": past[number] if past else None}
         options |= {"edit": partial(edit, number) if edit else None}
         layer = layer_params(params, number)
         blocks.append(block(X, layer, heads=config.heads, norm=config.norm, mask=mask, **options))
@@ -296,10 +287,6 @@ def cross_entropy(logits: Array, targets: Array, counted: Array | None = None) -
     ------
     ValueError
         If shapes do not fit, a target is not in the vocabulary, or no position counts.
-
-    Notes
-    -----
-    Chapter 9.
     """
     share = position_shares(targets, counted, logits)
     gaps = logits - logits.max(axis=-1, keepdims=True)
@@ -350,7 +337,6 @@ def sample(
     Notes
     -----
     This is the temperature of sampling. That of a head divides scores within the model.
-    Chapter 9.
     """
     if temperature is None:
         return logits.argmax(axis=-1)
@@ -400,7 +386,7 @@ def generate(
     Notes
     -----
     A causal model keeps its keys and values and runs each token once; another has to read
-    everything again at every step. Chapters 9 and 11.
+    everything again at every step.
     """
     tokens = check_tokens("prompt", prompt, config.vocabulary)
     if tokens.shape[-1] == 0 or tokens.shape[-1] + count > config.context:
@@ -433,10 +419,6 @@ def count_params(config: Config) -> dict[str, int]:
     dict
         ``embeddings`` (E and P), ``attention``, ``feed_forward``, ``norms``, ``unembedding``
         (U), and ``total``.
-
-    Notes
-    -----
-    Chapter 9.
     """
     counts = dict.fromkeys(("embeddings", "attention", "feed_forward", "norms", "unembedding"), 0)
     for name, shape in param_shapes(config).items():
@@ -471,8 +453,8 @@ def count_operations(config: Config, n: int) -> dict[str, int]:
 
     Notes
     -----
-    With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and
-    2 n d d_ff in the feed-forward part. Chapters 9 and 11.
+    With heads · d_k = d, a layer needs 4 n d² to project, 2 n² d to score and mix, and 2 n d d_ff
+    in the feed-forward part.
     """
     d, width = config.d, config.heads * config.head_width
     counts = {

@@ -38,7 +38,7 @@ def add_positions(X: Array, table: Array, positions: Array | None = None) -> np.
 
     Notes
     -----
-    Chapter 5; Vaswani et al. (2017), section 3.5.
+    Vaswani et al. (2017), section 3.5.
     """
     return X + table[positions]
 
@@ -76,8 +76,8 @@ def sinusoidal_positions(
     Notes
     -----
     Nothing here is learned. Moving every position by k turns each pair by the angle k θ_r:
-    ``sinusoidal_positions(p + k, d)`` equals ``rope(sinusoidal_positions(p, d), [-k])``.
-    Chapter 5; Vaswani et al. (2017), section 3.5.
+    ``sinusoidal_positions(p + k, d)`` equals ``rope(sinusoidal_positions(p, d), [-k])``. Vaswani et
+    al. (2017), section 3.5.
     """
     if np.ndim(positions) == 0:
         positions = np.arange(as_whole("positions", positions, 0))
@@ -134,7 +134,7 @@ def rope(
 
     Notes
     -----
-    Chapter 5; Su et al. (2021), section 3.2.
+    Su et al. (2021), section 3.2.
     """
     r = X.shape[-1] // 2
     angles = positions[..., None] * float(base) ** (-np.arange(r) / r)
@@ -168,9 +168,9 @@ def alibi_slopes(heads: int) -> np.ndarray:
 
     Notes
     -----
-    The paper states the geometric sequence for any h, but its models have powers of two; the
-    second rule is that of the program released with it, and of models trained with, say, 12
-    heads. Chapter 5; Press, Smith and Lewis (2022), section 3.
+    The paper states the geometric sequence for any h, but its models have powers of two; the second
+    rule is that of the program released with it, and of models trained with, say, 12 heads. Press,
+    Smith and Lewis (2022), section 3.
     """
     power = 1 << (heads.bit_length() - 1)  # the largest power of two ≤ heads
     own = 2.0 ** (-8 * np.arange(1, power + 1) / power)
@@ -212,7 +212,7 @@ def alibi_bias(
 
     Notes
     -----
-    Chapter 5; Press, Smith and Lewis (2022), section 3.
+    Press, Smith and Lewis (2022), section 3.
     """
     ahead = np.arange(m) - (np.arange(n)[:, None] + offset)
     bias = -slopes[..., None, None] * np.abs(ahead)
@@ -244,8 +244,8 @@ def relative_bias(table: Array, n: int, m: int | None = None, *, offset: int = 0
 
     Notes
     -----
-    Chapter 5. Relative positions are from Shaw, Uszkoreit and Vaswani (2018), a bias in place
-    of their vectors from Raffel et al. (2020), who share one bias among many long steps.
+    Relative positions are from Shaw, Uszkoreit and Vaswani (2018), a bias in place of their vectors
+    from Raffel et al. (2020), who share one bias among many long steps.
     """
     r = table.shape[-1] // 2
     step = np.arange(m) - (np.arange(n)[:, None] + offset)
@@ -279,10 +279,6 @@ def equivariance_gap(
     ------
     ValueError
         If `permutation` is not one of the rows of X.
-
-    Notes
-    -----
-    Chapters 4 and 5.
     """
     moved, still = layer(X[..., permutation, :]), layer(X)
     moved, still = (getattr(O, "output", O) for O in (moved, still))

@@ -18,8 +18,10 @@ from attn_lib.examples import CHEF
 
 ROOT = Path(__file__).parents[1]
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-FILES = [TOC["root"]] + [c["file"] for part in TOC["parts"] for c in part["chapters"]]
-PAGES = {Path(f).name: (ROOT / f"{f}.md").read_text(encoding="utf-8") for f in FILES}
+LISTED = [page for part in TOC["parts"] for page in part["chapters"]]
+LISTED += [below for page in LISTED for below in page.get("sections", [])]
+FILES = [TOC["root"], *(page["file"] for page in LISTED)]
+PAGES = {f[len("book/") :]: (ROOT / f"{f}.md").read_text(encoding="utf-8") for f in FILES}
 CHAPTERS = {name: text for name, text in PAGES.items() if re.search(r"^# \d+\. ", text, re.M)}
 NOTEBOOKS = {name: text for name, text in PAGES.items() if text.startswith("---\njupytext:")}
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.M | re.S)
@@ -186,7 +188,7 @@ def test_every_source_stands_once_and_whole():
 
 def test_the_landing_page_links_to_every_page_and_no_other():
     linked = set(re.findall(r"\]\(([\w-]+)\.md\)", PAGES["index"]))
-    assert linked == set(PAGES) - {"index"}
+    assert linked == {name for name in PAGES if "/" not in name} - {"index"}
 
 
 def test_the_shapes_the_text_speaks_of():

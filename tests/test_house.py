@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = sorted((ROOT / "book").glob("*.md"))
+CHAPTERS = sorted([*(ROOT / "book").glob("*.md"), *(ROOT / "book/reference").glob("*.md")])
 
 
 def run(*command, cwd=ROOT, **options):
@@ -31,8 +31,11 @@ def run(*command, cwd=ROOT, **options):
 # --- sources --------------------------------------------------------------------------------------
 def test_toc_names_every_chapter():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    files = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
-    assert sorted(files) == sorted(f"book/{path.stem}" for path in CHAPTERS)
+    pages = [page for part in toc["parts"] for page in part["chapters"]]
+    pages += [below for page in pages for below in page.get("sections", [])]
+    files = [toc["root"], *(page["file"] for page in pages)]
+    assert {f"{file}.md" for file in files} == {str(p.relative_to(ROOT)) for p in CHAPTERS}
+    assert len(files) == len(CHAPTERS)
 
 
 OPEN_AND_SAVE = """
@@ -100,7 +103,7 @@ def test_bundle_is_small():
 # --- the built book -------------------------------------------------------------------------------
 @pytest.mark.build
 def test_pictures_say_what_they_show(built_book):
-    for path in (built_book / "book").glob("*.html"):
+    for path in (built_book / "book").rglob("*.html"):
         for image in re.findall(r"<img\b[^>]*>", path.read_text(encoding="utf-8")):
             alt = re.search(r'alt="([^"]*)"', image)
             assert alt and len(alt[1]) > 10, f"{path.name}: {image[:120]}"

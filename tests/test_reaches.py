@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTENSION = ROOT / "book/_ext/attn_book"
 LIST = (EXTENSION / "REACHES.md").read_text(encoding="utf-8")
 ROWS = [line.split("|")[1:-1] for line in LIST.splitlines() if line.startswith("| `")]
-DOCUMENTED = {"docutils", "jupyter_cache", "jupytext", "nbclient", "nbformat", "sphinx"}
+DOCUMENTED = {"docutils", "jupyter_cache", "jupytext", "nbclient", "nbformat", "sphinx", "yaml"}
 
 
 def imports():

@@ -57,7 +57,7 @@ CROSS_ATTENTION_MISTAKES = (
         "causal mask",
         "you forbid the keys after the query's own place. A source is there as a whole before "
         "anything is written: only its padding must be hidden.",
-        _reading(lambda S, keep: allowed(S, np.tri(*S.shape, dtype=bool) & keep)),
+        _reading(lambda S, keep: allowed(S, np.tri(*S.shape, dtype=np.bool) & keep)),
     ),
     Mistake(
         "mask ignored",

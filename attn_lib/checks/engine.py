@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from attn_lib.arrays import Array
 
 WRONG_AXIS = (
     "your weights sum to one along columns. Softmax must run along each row, over the keys: a row "
@@ -117,7 +118,7 @@ def check_function(
             raise ValueError(
                 f"the right answer itself fails on {_describe(case)}: {wanted.problem}"
             )
-        if not _same(got.parts, wanted.parts):
+        if got.parts is None or not _same(got.parts, wanted.parts):
             possible = [  # a mistake that shows on a case already passed is not this reader's
                 mistake
                 for mistake in mistakes
@@ -337,10 +338,10 @@ def _largest_difference(got: dict, expected: dict) -> str:
 
 
 def check_value(
-    given: ArrayLike | None,
+    given: Array | None,
     *,
-    right: ArrayLike,
-    mistakes: Mapping[str, ArrayLike] | None = None,
+    right: Array,
+    mistakes: Mapping[str, Array] | None = None,
     tol: float = 0.005,
 ) -> Report:
     """Check a number, vector or matrix worked out by hand.
@@ -365,23 +366,23 @@ def check_value(
     ValueError
         If a known wrong value cannot be told from the right one: such a check is no check.
     """
-    right = np.asarray(right, float)
-    mistakes = {why: np.asarray(value, float) for why, value in (mistakes or {}).items()}
-    for why, value in mistakes.items():
-        if _near(value, right, 2 * tol):
+    wanted = np.asarray(right, float)
+    wrong = {why: np.asarray(value, float) for why, value in (mistakes or {}).items()}
+    for why, value in wrong.items():
+        if _near(value, wanted, 2 * tol):
             raise ValueError(f"within tol = {tol} this mistake gives the right answer: {why!r}")
     if given is None or given is ...:
         return Report(False, "there is no answer yet.")
     try:
-        given = np.asarray(given, float)
+        answer = np.asarray(given, float)
     except (TypeError, ValueError):
         return Report(False, f"expected numbers, got {_code(repr(given))}.")
-    if _near(given, right, tol):
-        return Report(True, f"The value is {np.array2string(right, precision=4)}.")
-    for why, value in mistakes.items():
-        if _near(given, value, tol):
+    if _near(answer, wanted, tol):
+        return Report(True, f"The value is {np.array2string(wanted, precision=4)}.")
+    for why, value in wrong.items():
+        if _near(answer, value, tol):
             return Report(False, why, why)
-    return Report(False, _how_it_differs(given, right, tol))
+    return Report(False, _how_it_differs(answer, wanted, tol))
 
 
 def _near(x: np.ndarray, y: np.ndarray, tol: float) -> bool:

@@ -42,7 +42,7 @@ WEIGHT_MISTAKES = (
         "one softmax for the whole table",
         "your weights sum to one over the whole table. Each query has its own softmax: every row "
         "must sum to one.",
-        lambda S: softmax(S, axis=None),
+        lambda S: softmax(S.ravel()).reshape(S.shape),
     ),
     Mistake(
         "no softmax",

@@ -10,6 +10,7 @@ import io
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import anywidget
 import numpy as np
@@ -54,7 +55,7 @@ class Lab(anywidget.AnyWidget):
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
 
-    def __init__(self, **state):
+    def __init__(self, **state: Any) -> None:
         for key in state:
             if not self.has_trait(key):
                 names = [*self.settings, "name", "title"]
@@ -215,7 +216,7 @@ class Overview:
     def rows(self) -> list[tuple[str, str, tuple[str, ...]]]:
         """Give name, summary and settings of every lab."""
         return [
-            (lab.__name__, inspect.getdoc(lab).partition("\n")[0], lab.settings)
+            (lab.__name__, str(inspect.getdoc(lab)).partition("\n")[0], lab.settings)
             for lab in sorted(Lab.__subclasses__(), key=lambda lab: lab.__name__)
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 import traitlets
 
@@ -17,19 +18,20 @@ class Refused(traitlets.TraitError, ValueError):
     """
 
 
-class _Bounded:
+class _Bounded(traitlets.TraitType):
     """A number from `low` to `high`; without bounds a rule of the lab's own may set them."""
 
-    def __init__(self, default, low=-inf, high=inf, **options) -> None:
+    def __init__(self, default: Any, low: float = -inf, high: float = inf, **options: Any) -> None:
         super().__init__(default, **options)
         self.low, self.high = low, high
         self.tag(sync=True)
 
-    def validate(self, obj, value):
+    def validate(self, obj: Any, value: Any) -> Any:
         """Refuse what is out of bounds, and True and False, which Python counts as 1 and 0."""
         if isinstance(value, bool):
             raise Refused(f"{self.name} must be a number, got {value}")
-        return between(self.name, super().validate(obj, value), self.low, self.high)
+        number = super().validate(obj, value)  # type: ignore[misc]  # Int's or Float's
+        return between(str(self.name), number, self.low, self.high)
 
 
 class Whole(_Bounded, traitlets.Int):
@@ -48,9 +50,9 @@ class Choice(traitlets.Unicode):
         self.names = tuple(names)
         self.tag(sync=True)
 
-    def validate(self, obj, value):
+    def validate(self, obj: Any, value: Any) -> Any:
         """Refuse other names."""
-        return one_of(self.name, super().validate(obj, value), self.names)
+        return one_of(str(self.name), super().validate(obj, value), self.names)
 
 
 class Flag(traitlets.Bool):
@@ -61,14 +63,14 @@ class Flag(traitlets.Bool):
         self.tag(sync=True)
 
 
-def between(name: str, value, low, high):
+def between(name: str, value: Any, low: float, high: float) -> Any:
     """Give the value back, or refuse it unless ``low <= value <= high``."""
     if not low <= value <= high:
         raise Refused(f"{name} must be from {low} to {high}, got {value}")
     return value
 
 
-def one_of(name: str, value, choices: Sequence):
+def one_of(name: str, value: Any, choices: Sequence) -> Any:
     """Give the value back, or refuse it unless it is one of the choices."""
     if value not in choices:
         raise Refused(f"{name} must be one of {', '.join(choices)}, got {value!r}")

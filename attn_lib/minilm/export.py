@@ -81,7 +81,7 @@ def read_sentence(
         for layer, head in heads
     }
     kept = [word for word in ("bank", "[CLS]", ".") if word in tokens and "bank" in tokens]
-    rows = {word: result.hidden[:, tokens.index(word)] for word in kept}
+    rows: dict[str, np.ndarray] = {word: result.hidden[:, tokens.index(word)] for word in kept}
     norms = value_norms(model.params, result)
     G = value_products(model.params, result) if products else None
     beyond = beyond_mean(model.params, result) if products else None
@@ -101,7 +101,7 @@ def write_export(path: str | Path, readings: dict[str, Reading], *, difference: 
     difference : float
         The largest one from another implementation, kept to two digits.
     """
-    arrays = {"about": np.array(_ABOUT), "names": np.array(list(readings))}
+    arrays: dict[str, Any] = {"about": np.array(_ABOUT), "names": np.array(list(readings))}
     arrays["difference"] = np.array(f"{difference:.1e}")
     for name, reading in readings.items():
         arrays[f"{name}.text"] = np.array(reading.text)
@@ -133,10 +133,6 @@ def read_export(path: str | Path) -> dict[str, Reading]:
     -------
     dict of str to Reading
         In the order written. All arrays are float64.
-
-    Notes
-    -----
-    Chapter 13.
     """
     with np.load(path) as file:
         return {str(name): _reading(str(name), file) for name in file["names"]}
@@ -156,10 +152,6 @@ def read_origin(path: str | Path) -> tuple[str, float]:
         Model, licence, hash, rounding.
     difference : float
         The largest difference between our rows and weights and those of PyTorch.
-
-    Notes
-    -----
-    Chapter 13.
     """
     with np.load(path) as file:
         return str(file["about"]), float(str(file["difference"]))
@@ -190,10 +182,6 @@ def head_scene(reading: Reading, layer: int, head: int, *, name: str, query: str
     ------
     ValueError
         If the head was not kept, or the sentence has no such token.
-
-    Notes
-    -----
-    Chapter 13.
     """
     if (layer, head) not in reading.heads:
         raise ValueError(f"heads kept whole are {list(reading.heads)}: got {(layer, head)}")
@@ -232,7 +220,8 @@ def _reading(name: str, file: Any) -> Reading:
     """Put one sentence together from the arrays of the file."""
     start = f"{name}.head."
     keys = [key for key in file.files if key.startswith(start)]
-    heads = {tuple(map(int, key[len(start) :].split("."))): file[key].astype(float) for key in keys}
+    places = [key[len(start) :].split(".") for key in keys]
+    heads = {(int(r), int(h)): file[key] for key, (r, h) in zip(keys, places, strict=True)}
     row = f"{name}.row."
     others = {key[len(row) :]: file[key].astype(float) for key in file.files if key.startswith(row)}
     bank, products, beyond = (
@@ -244,7 +233,7 @@ def _reading(name: str, file: Any) -> Reading:
         file[f"{name}.tokens"].tolist(),
         file[f"{name}.weights"] / 65535,
         file[f"{name}.norms"].astype(float),
-        {place: tuple(whole) for place, whole in heads.items()},
+        {place: tuple(whole.astype(float)) for place, whole in heads.items()},
         bank,
         products,
         beyond,

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import takes
+from attn_lib.arrays import Array, takes
 from attn_lib.blocks import BlockResult, block, layer_norm
 from attn_lib.heads import head_contributions
 from attn_lib.model import layer_params
@@ -111,10 +110,6 @@ def load_minilm(folder: str | Path | None = None, *, dtype: type = np.float32) -
         If the package, or a file in `folder`, is missing.
     ValueError
         If a file's SHA-256 is not the one expected.
-
-    Notes
-    -----
-    Chapter 13.
     """
     folder = _package_folder() if folder is None else Path(folder)
     weights, pieces = (_read_pinned(folder / name, digest) for name, digest in SHA256.items())
@@ -138,7 +133,7 @@ def with_a_position(name: str, value: Any, given: Mapping[str, Any]) -> np.ndarr
 
 
 @takes(ids=with_a_position)
-def minilm(params: dict[str, np.ndarray], ids: ArrayLike) -> MiniLMResult:
+def minilm(params: dict[str, np.ndarray], ids: Array) -> MiniLMResult:
     """Run the model: embed, then six blocks in the order of 2017, with the norm after the sum.
 
     Parameters
@@ -159,8 +154,8 @@ def minilm(params: dict[str, np.ndarray], ids: ArrayLike) -> MiniLMResult:
 
     Notes
     -----
-    No mask: every token reads every other. Chapter 13; Devlin et al. (2019) for the architecture,
-    Wang et al. (2020) and Reimers and Gurevych (2019) for how this model was trained.
+    No mask: every token reads every other. Devlin et al. (2019) for the architecture, Wang et al.
+    (2020) and Reimers and Gurevych (2019) for how this model was trained.
     """
     X = params["E"][ids] + params["P"][: ids.shape[-1]]
     X = layer_norm(X, params["gain"], params["bias"], eps=EPS)
@@ -191,7 +186,7 @@ def value_norms(params: dict[str, np.ndarray], result: MiniLMResult) -> np.ndarr
 
     Notes
     -----
-    Chapters 12 and 13; Kobayashi et al. (2020).
+    Kobayashi et al. (2020).
     """
     return np.stack([np.linalg.norm(U, axis=-1) for U in _written(params, result)])
 
@@ -210,10 +205,6 @@ def value_products(params: dict[str, np.ndarray], result: MiniLMResult) -> np.nd
     -------
     ndarray, shape (6, ..., 12, n, n)
         With ``G`` of one head, a mixture with coefficients c has the length √(c G cᵀ).
-
-    Notes
-    -----
-    Chapter 13.
     """
     return np.stack([U @ np.swapaxes(U, -1, -2) for U in _written(params, result)])
 
@@ -232,10 +223,6 @@ def beyond_mean(params: dict[str, np.ndarray], result: MiniLMResult) -> np.ndarr
     -------
     ndarray, shape (6,)
         ``‖Σ (A_r − Ā)(U_r − Ū)‖ / ‖Σ A_r U_r‖`` with U_r = V_r W_O^(r), over all tokens.
-
-    Notes
-    -----
-    Chapter 13.
     """
     shares = []
     for A, U in zip(result.weights, _written(params, result), strict=True):

@@ -39,7 +39,6 @@ def tokens_alone() -> Proof:
     Returns
     -------
     Proof
-        Chapter 9.
     """
     X, eps = symbols("x", 2, 2), Symbol("epsilon", positive=True)
     W_1, W_2, W_V = symbols("u", 2).T, symbols("w", 2), symbols("v", 2, 2)
@@ -97,7 +96,6 @@ def equal_tokens() -> Proof:
     Returns
     -------
     Proof
-        Chapter 9.
     """
     x, a = symbols("x", 2), symbols("a", 3, positive=True)
     first, second, w = symbols("v", 2, 2), symbols("w", 2, 2), symbols("u", 2).T
@@ -153,7 +151,6 @@ def spread_shrinks() -> Proof:
     Returns
     -------
     Proof
-        Chapter 9.
     """
     shared, p, r = (symbols(name, 3, nonnegative=True) for name in "cpr")
     n, g = symbols("n", 3, nonnegative=True), symbols("g", 3, nonnegative=True)
@@ -198,7 +195,7 @@ def spread_shrinks() -> Proof:
 
 
 def norm_forgets() -> Proof:
-    """Prove that a layer norm forgets the size and the mean of a token. Chapter 9."""
+    """Prove that a layer norm forgets the size and the mean of a token."""
     x, c, b = symbols("x", 3), Symbol("c", positive=True), Symbol("b", real=True)
     away, variance = _centred(x)
     moved, wider = _centred(c * x + b * ones(1, 3))

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def output_in_hull() -> Proof:
-    """Prove that weights are positive shares, so an output lies between the values. Chapter 1."""
+    """Prove that weights are positive shares, so an output lies between the values."""
     s, a = symbols("s", 3), symbols("a", 3, positive=True)
     low, rise = Symbol("m", real=True), symbols("r", 3, nonnegative=True)
     values = rise + low * ones(1, 3)
@@ -55,10 +55,7 @@ def output_in_hull() -> Proof:
 
 
 def temperature_limits() -> Proof:
-    """Prove that T → 0 shares among the largest scores, and T → ∞ among all.
-
-    Chapters 1 and 3.
-    """
+    """Prove that T → 0 shares among the largest scores, and T → ∞ among all."""
     T, g = sp.symbols("T g", positive=True)
     weights = softmax(0, 0, -g / T)
     half, third = Rational(1, 2), Rational(1, 3)
@@ -87,7 +84,7 @@ def temperature_limits() -> Proof:
 
 
 def gaussian_kernel() -> Proof:
-    """Prove that with keys of one length attention is a Gaussian kernel smoother. Chapter 1."""
+    """Prove that with keys of one length attention is a Gaussian kernel smoother."""
     q, K, l = symbols("q", 2), symbols("k", 3, 2), Symbol("l", positive=True)
     nearness = row(*(-(q - K[j, :]).dot(q - K[j, :]) / 2 for j in range(3)))
     corrected = row(*(q.dot(K[j, :]) - K[j, :].dot(K[j, :]) / 2 for j in range(3)))

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def layer_crossings() -> Proof:
-    """Prove at which length scores and mixing cost as much as the rest of a layer. Chapter 11."""
+    """Prove at which length scores and mixing cost as much as the rest of a layer."""
     n, d, b, f, h = sp.symbols("n d b f h", positive=True)
     quadratic, projections, feed_forward = 2 * n**2 * b, 4 * n * d * b, 2 * n * d * f
     return Proof(
@@ -77,7 +77,7 @@ def layer_crossings() -> Proof:
 
 
 def window_reach() -> Proof:
-    """Prove how far a window reaches through L layers, for w = 3 and seven tokens. Chapter 11."""
+    """Prove how far a window reaches through L layers, for w = 3 and seven tokens."""
     x = Symbol("x", positive=True)
     w, n, layers = 3, 7, 3
     carried = sum(x**k for k in range(w))
@@ -119,7 +119,7 @@ def window_reach() -> Proof:
 
 
 def generation_sums() -> Proof:
-    """Prove what writing n tokens costs a layer, with a cache and without. Chapter 11."""
+    """Prove what writing n tokens costs a layer, with a cache and without."""
     n, t = sp.symbols("n t", integer=True, positive=True)
     d = Symbol("d", positive=True)
     step, whole = 4 * d**2 + 2 * t * d, 4 * t * d**2 + 2 * t**2 * d
@@ -160,7 +160,7 @@ def merge(a: Sequence[sp.Expr], b: Sequence[sp.Expr]) -> tuple[sp.Expr, sp.Expr,
 
 
 def merged_tiles() -> Proof:
-    """Prove that merging tiles is exact, and that the order of merging is free. Chapter 11."""
+    """Prove that merging tiles is exact, and that the order of merging is free."""
     s, v, m = symbols("s", 4), symbols("v", 4), symbols("m", 3)
     l, u = symbols("l", 3, positive=True), symbols("u", 3)
 
@@ -222,7 +222,7 @@ def merged_tiles() -> Proof:
 
 
 def tiles_move_less() -> Proof:
-    """Prove how much less tiled attention moves between a slow and a fast memory. Chapter 11."""
+    """Prove how much less tiled attention moves between a slow and a fast memory."""
     n, d, rows = sp.symbols("n d B", positive=True)
     scores, softmax, mixing = 2 * n * d + n**2, 2 * n**2, n**2 + 2 * n * d
     plain, tiled = 4 * n**2 + 4 * n * d, 2 * n * d + 2 * n**2 * d / rows
@@ -261,7 +261,7 @@ def tiles_move_less() -> Proof:
 
 
 def running_sums() -> Proof:
-    """Prove that linear attention may sum up its keys first, and read a running sum. Chapter 11."""
+    """Prove that linear attention may sum up its keys first, and read a running sum."""
     F, G = (symbols(name, 3, 2, positive=True) for name in "fg")
     V, ahead = symbols("v", 3, 2), Matrix(3, 3, lambda i, j: 1 if j <= i else 0)
     seen = (F * G.T).multiply_elementwise(ahead)
@@ -307,7 +307,7 @@ def running_sums() -> Proof:
 
 
 def no_finite_features() -> Proof:
-    """Prove that no number of features gives softmax weights at every length. Chapter 11."""
+    """Prove that no number of features gives softmax weights at every length."""
     F, G = symbols("f", 3, 2), symbols("g", 3, 2)
     powers = Matrix(3, 3, lambda i, j: exp(i * j))
     sums = diag(*(sum(powers[i, :]) for i in range(3)))

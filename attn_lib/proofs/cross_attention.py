@@ -26,7 +26,6 @@ def source_order() -> Proof:
     Returns
     -------
     Proof
-        Chapter 7.
     """
     X, Y, ((W_Q, W_K, W_V), _) = symbols("x", 2).T, symbols("y", 3).T, two_layers()
     every = [permutation(order) for order in permutations(range(3))]

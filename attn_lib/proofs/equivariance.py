@@ -38,7 +38,6 @@ def permuted_softmax(n: int = 3) -> Proof:
     Returns
     -------
     Proof
-        Chapter 4.
     """
     S, M = symbols("s", n, n), symbols("m", n, n)
     every = [permutation(order) for order in permutations(range(n))]
@@ -106,7 +105,6 @@ def permuted_attention(n: int = 3, d_v: int = 2) -> Proof:
     Returns
     -------
     Proof
-        Chapter 4.
     """
     X, table = symbols("x", n, 2), symbols("p", n, 2)
     W_Q, W_K, W_V = symbols("q", 2, 2), symbols("k", 2, 2), symbols("v", 2, d_v)
@@ -164,10 +162,7 @@ def permuted_attention(n: int = 3, d_v: int = 2) -> Proof:
 
 
 def duplication() -> Proof:
-    """Prove that a softmax average cannot count: duplicating every token changes nothing.
-
-    Chapter 4.
-    """
+    """Prove that a softmax average cannot count: duplicating every token changes nothing."""
     s, v = symbols("s", 2), symbols("v", 2)
     once = softmax(*s).dot(v)
     twice = softmax(*s, *s).dot(v.row_join(v))
@@ -200,10 +195,7 @@ def duplication() -> Proof:
 
 
 def causal_order() -> Proof:
-    """Prove that one causal layer cannot order the past of the last token, and two can.
-
-    Chapter 4.
-    """
+    """Prove that one causal layer cannot order the past of the last token, and two can."""
     X, (first, second) = symbols("x", 3).T, two_layers()
     bias = Matrix(3, 3, lambda i, j: 0 if j <= i else -sp.oo)
     swap = permutation([1, 0, 2])
@@ -211,7 +203,7 @@ def causal_order() -> Proof:
     def last(tokens: Matrix, depth: int) -> sp.Expr:
         """Give the last output of one or two layers."""
         for weights in (first, second)[:depth]:
-            tokens = tokens + attend(tokens, *weights, bias)
+            tokens = tokens + attend(tokens, *weights, bias=bias)
         return tokens[2]
 
     return Proof(
@@ -221,7 +213,7 @@ def causal_order() -> Proof:
             differ(
                 r"A causal layer is not equivariant: whoever stands first reads itself alone.",
                 r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)",
-                attend(swap * X, *first, bias) - swap * attend(X, *first, bias),
+                attend(swap * X, *first, bias=bias) - swap * attend(X, *first, bias=bias),
                 zeros(3, 1),
             ),
             differ(

@@ -13,7 +13,7 @@ __all__ = [
 
 
 def one_mixture() -> Proof:
-    """Prove what one head keeps of who said what, and what two heads keep. Chapter 8."""
+    """Prove what one head keeps of who said what, and what two heads keep."""
     a, b = Symbol("a", positive=True), Symbol("b", positive=True)
     (u, v), rest = (symbols(name, 1, 2) for name in "uv"), symbols("r", 1, 2)
     (w, x), (p, q) = (symbols(n, 1, 2) for n in "wx"), (symbols(n, 1, 2) for n in "pq")
@@ -81,7 +81,7 @@ def one_mixture() -> Proof:
 
 
 def heads_sum() -> Proof:
-    """Prove that concatenating heads and projecting equals a sum over heads. Chapter 8."""
+    """Prove that concatenating heads and projecting equals a sum over heads."""
     first, second, W = symbols("a", 2, 2), symbols("b", 2, 2), symbols("w", 4, 3)
     joined = first.row_join(second) * W
     parts = [first[0, c] * W[c, 0] for c in range(2)], [second[0, c] * W[2 + c, 0] for c in (0, 1)]
@@ -115,7 +115,7 @@ def heads_sum() -> Proof:
 
 
 def head_parameters() -> Proof:
-    """Count the parameters of h heads of width d / h, g of them with keys. Chapter 8."""
+    """Count the parameters of h heads of width d / h, g of them with keys."""
     d, h, g = (Symbol(name, integer=True, positive=True) for name in "dhg")
     width = d / h
     shared, total = d * g * width, 2 * d * h * width + 2 * d * g * width
@@ -153,7 +153,7 @@ def head_parameters() -> Proof:
 
 
 def first_layer() -> Proof:
-    """Prove that no head of a first layer finds what follows the earlier copy. Chapter 8."""
+    """Prove that no head of a first layer finds what follows the earlier copy."""
     s, t = symbols("s", 3), Symbol("t", real=True)
     first, second = softmax(*s), softmax(s[0], s[1], t)
     ratio = exp(s[0] - s[1])

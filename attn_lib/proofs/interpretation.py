@@ -17,7 +17,6 @@ def cut_key() -> Proof:
     Returns
     -------
     Proof
-        Chapters 12 and 13.
     """
     s, v, c = symbols("s", 3), symbols("v", 3), Symbol("c", real=True)
     a, masked = softmax(*s), softmax(s[0], s[1], -sp.oo)
@@ -87,7 +86,6 @@ def other_weights() -> Proof:
     Returns
     -------
     Proof
-        Chapter 12.
     """
     V, a, t = symbols("v", 4, 2), symbols("a", 4, positive=True), Symbol("t", real=True)
     M = Matrix.hstack(V, ones(4, 1))

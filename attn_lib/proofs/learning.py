@@ -13,7 +13,7 @@ __all__ = [
 
 
 def query_gradient() -> Proof:
-    """Prove ∇_q o = Cov_a(v, k) / √d_k, the factor included. Chapters 3 and 10."""
+    """Prove ∇_q o = Cov_a(v, k) / √d_k, the factor included."""
     q, K, v = symbols("q", 2), symbols("k", 3, 2), symbols("v", 3)
     a, root = symbols("a", 3, positive=True), sqrt(sp.Integer(2))
     weights = softmax_rows(q * K.T / root)
@@ -72,10 +72,7 @@ def _softmax_back(A: Matrix, dA: Matrix) -> Matrix:
 
 
 def backward_pass() -> Proof:
-    """Prove the backward pass of attention, matrix by matrix, for two queries and two keys.
-
-    Chapter 10.
-    """
+    """Prove the backward pass of attention, matrix by matrix, for two queries and two keys."""
     Q, K, V = symbols("q", 2, 2), symbols("k", 2, 2), symbols("v", 2, 1)
     X, W, S, G = symbols("x", 2, 2), symbols("w", 2, 2), symbols("s", 2, 2), symbols("g", 2, 1)
     A, root = symbols("a", 2, 2, positive=True), sqrt(sp.Integer(2))
@@ -149,10 +146,7 @@ def backward_pass() -> Proof:
 
 
 def nothing_to_match() -> Proof:
-    """Prove when queries and keys get no gradient, and that values get theirs all the same.
-
-    Chapter 10.
-    """
+    """Prove when queries and keys get no gradient, and that values get theirs all the same."""
     Q, K, V = symbols("q", 2, 2), symbols("k", 3, 2), symbols("v", 3, 1)
     S, G, v = symbols("s", 2, 3), symbols("g", 2, 1), Symbol("v", real=True)
     decided = Matrix([[1, 0, 0], [0, 0, 1]])

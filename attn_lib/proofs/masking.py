@@ -26,10 +26,7 @@ __all__ = [
 
 
 def masked_softmax() -> Proof:
-    """Prove that masking is the limit of a finite penalty, and what other ways do.
-
-    Chapter 6.
-    """
+    """Prove that masking is the limit of a finite penalty, and what other ways do."""
     s, c = symbols("s", 3), Symbol("c", real=True)
     kept, weights = softmax(s[0], s[1], -sp.oo), softmax(*s)
     penalised = softmax(s[0], s[1], s[2] - c)
@@ -101,12 +98,11 @@ def causal_derivatives(allowed: Callable[[int, int], bool] = lambda i, j: j <= i
     Returns
     -------
     Proof
-        Chapter 6.
     """
     X, (weights, _) = symbols("x", 3).T, two_layers()
     bias = Matrix(3, 3, lambda i, j: 0 if allowed(i, j) else -sp.oo)
     causal = Matrix(3, 3, lambda i, j: 1 if j <= i else 0)
-    output = attend(X, *weights, bias)
+    output = attend(X, *weights, bias=bias)
     reads = (X + output).jacobian(X).applyfunc(lambda e: 0 if e == 0 or sample_value(e) == 0 else 1)
     first, second = (reads.multiply_elementwise(symbols(name, 3, 3)) for name in ("f", "g"))
     return Proof(

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def symmetric_bias() -> Proof:
-    """Prove that a bias in ``|i − j|`` cannot see a reversal, but sees other orders. Chapter 5."""
+    """Prove that a bias in ``|i − j|`` cannot see a reversal, but sees other orders."""
     b, c, X, one = symbols("b", 3), symbols("c", 3), symbols("x", 3).T, eye(1)
     B = Matrix(3, 3, lambda i, j: b[abs(i - j)])
     signed = Matrix(3, 3, lambda i, j: b[j - i] if j >= i else c[i - j])
@@ -33,7 +33,7 @@ def symmetric_bias() -> Proof:
     tex = r"\operatorname{Attention}(PX) - P\operatorname{Attention}(X)"
 
     def gap(P: Matrix, bias: Matrix) -> Matrix:
-        return attend(P * X, one, one, one, bias) - P * attend(X, one, one, one, bias)
+        return attend(P * X, one, one, one, bias=bias) - P * attend(X, one, one, one, bias=bias)
 
     return Proof(
         r"A bias in the distance $|i - j|$ cannot see a reversal.",
@@ -75,7 +75,7 @@ def symmetric_bias() -> Proof:
 
 
 def sinusoid_rotation() -> Proof:
-    """Prove that a fixed offset turns each sine–cosine pair by an angle of its own. Chapter 5."""
+    """Prove that a fixed offset turns each sine–cosine pair by an angle of its own."""
     p, k, theta = sp.symbols("p k theta", real=True)
     turn = rotation(k * theta)
 
@@ -112,7 +112,7 @@ def sinusoid_rotation() -> Proof:
 
 
 def rope_offset() -> Proof:
-    """Prove that a RoPE score depends on m − n only, and that lengths are kept. Chapter 5."""
+    """Prove that a RoPE score depends on m − n only, and that lengths are kept."""
     m, n, t, theta, phi = sp.symbols("m n t theta phi", real=True)
     q, k = symbols("q", 2).T, symbols("k", 2).T
     cosines, sines = diag(cos(m * theta), cos(m * phi)), diag(sin(m * theta), sin(m * phi))

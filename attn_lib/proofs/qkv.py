@@ -28,7 +28,7 @@ __all__ = [
 
 
 def tied_keys_and_values() -> Proof:
-    """Prove what K = V cannot do: the output is the gradient of a convex function. Chapter 2."""
+    """Prove what K = V cannot do: the output is the gradient of a convex function."""
     q, K, z = symbols("q", 2), symbols("k", 3, 2), symbols("z", 2)
     a, u = symbols("a", 3, positive=True), symbols("u", 3)
     T, t = Symbol("T", positive=True), Symbol("t", real=True)
@@ -88,10 +88,7 @@ def tied_keys_and_values() -> Proof:
 
 
 def softmax_shift() -> Proof:
-    """Prove that softmax ignores a shift of its row, so a bias on all keys cancels.
-
-    Chapters 2 and 5.
-    """
+    """Prove that softmax ignores a shift of its row, so a bias on all keys cancels."""
     s, a = symbols("s", 3), symbols("a", 3)
     q, b, K = symbols("q", 2), symbols("b", 2), symbols("k", 3, 2)
     c, m, i = sp.symbols("c m i", real=True)
@@ -135,7 +132,7 @@ def softmax_shift() -> Proof:
 
 
 def score_rank() -> Proof:
-    """Prove that S has rank at most d_k, here for n = 4 tokens and d_k = 2. Chapter 2."""
+    """Prove that S has rank at most d_k, here for n = 4 tokens and d_k = 2."""
     Q, K = symbols("q", 4, 2), symbols("k", 4, 2)
     S = Q * K.T
     rows = list(combinations(range(4), 3))
@@ -168,7 +165,7 @@ def score_rank() -> Proof:
 
 
 def only_products_matter() -> Proof:
-    """Prove that W_Q M with W_K M⁻ᵀ, and W_V M with M⁻¹ W_O, change nothing. Chapter 2."""
+    """Prove that W_Q M with W_K M⁻ᵀ, and W_V M with M⁻¹ W_O, change nothing."""
     X, W_Q, W_K = symbols("x", 2, 2), symbols("q", 2, 2), symbols("k", 2, 2)
     W_V, W_O, M = symbols("v", 2, 2), symbols("o", 2, 2), symbols("m", 2, 2)
     inverse, scores = M.inv(), X * W_Q * (X * W_K).T

@@ -10,7 +10,7 @@ __all__ = [
 
 
 def heads_mean() -> Proof:
-    """Prove what the mean weights of several heads leave out. Chapter 13."""
+    """Prove what the mean weights of several heads leave out."""
     A, U = [symbols(name, 2, 2) for name in "abc"], [symbols(name, 2, 1) for name in "uvw"]
     mean_A, mean_U = sum(A[1:], A[0]) / 3, sum(U[1:], U[0]) / 3
     whole = sum((B * V for B, V in zip(A[1:], U[1:], strict=True)), A[0] * U[0])

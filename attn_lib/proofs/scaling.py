@@ -65,8 +65,8 @@ def _gaussian_moments() -> tuple[sp.Expr, ...]:
 def score_variance() -> Proof:
     """Prove that a score has mean 0 and variance d_k, and variance 1 once scaled.
 
-    Assumed: means 0, variances 1, q_r and k_r independent, and terms that are uncorrelated,
-    as they are if all coordinates are independent. Not assumed: a distribution. Chapter 3.
+    Assumed: means 0, variances 1, q_r and k_r independent, and terms that are uncorrelated, as they
+    are if all coordinates are independent. Not assumed: a distribution.
     """
     mean, square, variance, covariance = _terms((0, 1), (0, 1))
     r = Symbol("r", integer=True, positive=True)
@@ -133,10 +133,7 @@ def score_variance() -> Proof:
 
 
 def variance_over_the_weights() -> Proof:
-    """Prove that for two fixed tokens the variance d_k holds over random W_Q and W_K.
-
-    Chapter 3.
-    """
+    """Prove that for two fixed tokens the variance d_k holds over random W_Q and W_K."""
     d = 2
     x, y = symbols("x", d), symbols("y", d)
     W, U = symbols("w", d, 2), symbols("u", d, 2)
@@ -193,10 +190,7 @@ def variance_over_the_weights() -> Proof:
 
 
 def tied_weights() -> Proof:
-    """Prove what a token's score with itself is when W_Q = W_K: its mean is d_k, not 0.
-
-    Chapter 3.
-    """
+    """Prove what a token's score with itself is when W_Q = W_K: its mean is d_k, not 0."""
     q, fourth = sp.symbols("q_r m_4")
     moments = {q: (0, 1, 0, fourth)}
     mean, square = expectation(q**2, moments), expectation(q**4, moments)
@@ -243,10 +237,7 @@ def tied_weights() -> Proof:
 
 
 def tied_weights_two_tokens() -> Proof:
-    """Prove the moments of the score of two tokens at cosine c when W_Q = W_K is Gaussian.
-
-    Chapter 3.
-    """
+    """Prove the moments of the score of two tokens at cosine c when W_Q = W_K is Gaussian."""
     q, g = sp.symbols("q_r g_r")
     c = Symbol("c", real=True)
     moments = dict.fromkeys([q, g], _gaussian_moments())
@@ -292,10 +283,7 @@ def tied_weights_two_tokens() -> Proof:
 
 
 def random_sign() -> Proof:
-    """Prove that uncorrelated is not enough: keys ±q with a random sign give 3 d_k.
-
-    Chapter 3.
-    """
+    """Prove that uncorrelated is not enough: keys ±q with a random sign give 3 d_k."""
     q, sign = sp.symbols("q_r varepsilon_r")
     moments = {q: _gaussian_moments(), sign: (0, 1, 0, 1)}
     key = sign * q
@@ -334,10 +322,7 @@ def random_sign() -> Proof:
 
 
 def score_variance_with_means() -> Proof:
-    """Prove the variance of a score for any means and variances, with two instances.
-
-    Chapter 3.
-    """
+    """Prove the variance of a score for any means and variances, with two instances."""
     mu_q, mu_k = sp.symbols("mu_q mu_k", real=True)
     sigma_q, sigma_k = sp.symbols("sigma_q sigma_k", positive=True)
     q_square, k_square = sigma_q**2 + mu_q**2, sigma_k**2 + mu_k**2
@@ -400,10 +385,7 @@ def score_variance_with_means() -> Proof:
 
 
 def variance_given_the_query() -> Proof:
-    """Prove that, for one fixed query, the scaled scores of a row have variance ``|q|²/d_k``.
-
-    Chapter 3.
-    """
+    """Prove that, for one fixed query, the scaled scores of a row have variance ``|q|²/d_k``."""
     width = 3
     q, k = symbols("q", width), symbols("k", width)
     moments = dict.fromkeys(k, (0, 1))
@@ -450,7 +432,6 @@ def softmax_jacobian(n: int = 3) -> Proof:
     Returns
     -------
     Proof
-        Chapter 3.
     """
     s, a = symbols("s", n), symbols("a", n, positive=True)
     weights = softmax(*s)
@@ -499,10 +480,7 @@ def softmax_jacobian(n: int = 3) -> Proof:
 
 
 def jacobian_limits() -> Proof:
-    """Prove where softmax saturates, how fast, and that two tied winners never do.
-
-    Chapter 3.
-    """
+    """Prove where softmax saturates, how fast, and that two tied winners never do."""
     t, u, v, g = sp.symbols("t u v g", real=True)
 
     def jacobian(a: Matrix) -> Matrix:
@@ -545,10 +523,7 @@ def jacobian_limits() -> Proof:
 
 
 def jacobian_norm() -> Proof:
-    """Prove ‖J‖ ≤ ½: for n = 2 by its eigenvalues, in general by a variance in an interval.
-
-    Chapter 3.
-    """
+    """Prove ‖J‖ ≤ ½: for n = 2 by its eigenvalues, in general by a variance in an interval."""
     half, b = Rational(1, 2), Symbol("a", positive=True)
     low, high, mu = sp.symbols("m M mu", real=True)
     a, x = symbols("a", 3, positive=True), symbols("x", 3)
@@ -613,10 +588,7 @@ def jacobian_norm() -> Proof:
 
 
 def median_and_mean() -> Proof:
-    """Prove what wide raw scores do to a gradient: the median goes, the mean stays (two keys).
-
-    Chapter 3.
-    """
+    """Prove what wide raw scores do to a gradient: the median goes, the mean stays (two keys)."""
     q, K, v = symbols("q", 2), symbols("k", 2, 2), symbols("v", 2)
     a, apart = symbols("a", 2, positive=True), K[0, :] - K[1, :]
     u, z = sp.symbols("u z", real=True)
@@ -685,10 +657,7 @@ def median_and_mean() -> Proof:
 
 
 def raw_is_stretched() -> Proof:
-    """Prove what leaving out 1/√d_k is: another start and another learning rate, nothing else.
-
-    Chapter 3.
-    """
+    """Prove what leaving out 1/√d_k is: another start and another learning rate, nothing else."""
     q, p, K, v = symbols("q", 2), symbols("p", 2), symbols("k", 2, 2), symbols("v", 2)
     eta, root = Symbol("eta", positive=True), sqrt(sp.Integer(2))
     scores = q * K.T, p * K.T / root

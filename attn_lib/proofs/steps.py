@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import sympy as sp
 from sympy import Matrix, Rational, Symbol, cos, exp, sin, sqrt
@@ -148,17 +149,17 @@ def let(reason: str, tex: str, value: sp.Basic, right_tex: str = "") -> Step:
     return Step(reason, _sympify(value), _sympify(value), ":=", tex, right_tex)
 
 
-def equal(reason: str, tex: str, left: sp.Basic, right: object, **how: object) -> Step:
+def equal(reason: str, tex: str, left: sp.Basic, right: object, **how: Any) -> Step:
     """Say that both sides are equal for all values of the symbols."""
     return Step(reason, _sympify(left), _sympify(right), "=", tex, **how)
 
 
-def differ(reason: str, tex: str, left: sp.Basic, right: object, **how: object) -> Step:
+def differ(reason: str, tex: str, left: sp.Basic, right: object, **how: Any) -> Step:
     """Say that the sides are not always equal: one point where they differ is computed."""
     return Step(reason, _sympify(left), _sympify(right), "≠", tex, **how)
 
 
-def at_least(reason: str, tex: str, left: sp.Basic, right: object, **how: object) -> Step:
+def at_least(reason: str, tex: str, left: sp.Basic, right: object, **how: Any) -> Step:
     """Say that left − right is never negative, by the signs of its factors and terms."""
     return Step(reason, _sympify(left), _sympify(right), "≥", tex, **how)
 
@@ -224,7 +225,7 @@ _COMMANDS = {
 
 def _plain(tex: str) -> str:
     """Give a line of TeX as plain text."""
-    for pattern, text in [
+    rules: list[tuple[str, Any]] = [
         (r"\^\{?(-?)\\top\}?", lambda m: "⁻ᵀ" if m[1] else "ᵀ"),
         (r"\^\{-1\}", "⁻¹"),
         (r"\^2\b", "²"),
@@ -237,7 +238,8 @@ def _plain(tex: str) -> str:
         (r"\\([A-Za-z]+)", lambda m: _COMMANDS.get(m[1], m[1])),
         (r"([_^])\{([^{}(]*[^\w{}(][^{}(]*)\}", r"\1(\2)"),  # a script longer than one name
         (r"[{}$*]", ""),
-    ]:
+    ]
+    for pattern, text in rules:
         tex = re.sub(pattern, text, tex)
     return tex
 
@@ -291,7 +293,9 @@ def rotation(angle: sp.Expr) -> Matrix:
     return Matrix([[cos(angle), -sin(angle)], [sin(angle), cos(angle)]])
 
 
-def attend(X: Matrix, W_Q: Matrix, W_K: Matrix, W_V: Matrix, bias: Matrix | None = None) -> Matrix:
+def attend(
+    X: Matrix, W_Q: Matrix, W_K: Matrix, W_V: Matrix, *, bias: Matrix | None = None
+) -> Matrix:
     """Give the output of one layer, written out in symbols."""
     scores = X * W_Q * (X * W_K).T / sqrt(sp.Integer(W_K.shape[1]))
     scores = scores.applyfunc(sp.expand)
@@ -326,7 +330,7 @@ def expectation(polynomial: sp.Expr, moments: Mapping[Symbol, Sequence]) -> sp.E
 
     Notes
     -----
-    No distribution is named: nothing but moments is used. Chapter 3.
+    No distribution is named: nothing but moments is used.
     """
     terms = sp.Poly(sp.expand(polynomial), *moments).terms()
     return sp.Add(*(factor * _moment_product(powers, moments) for powers, factor in terms))

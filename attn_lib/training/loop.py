@@ -7,7 +7,7 @@ alone, so a run that is stopped and continued is the run that was never stopped,
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def adam_step(
 
     Notes
     -----
-    Chapter 10; Kingma and Ba (2015).
+    Kingma and Ba (2015).
     """
     mean, square = dict(moments.mean), dict(moments.square)
     moved = dict(params)
@@ -126,10 +126,6 @@ def start(recipe: Recipe | str, seed: int = 0, *, frozen: Sequence[str] = ()) ->
     ------
     ValueError
         If there is no such recipe or parameter.
-
-    Notes
-    -----
-    Chapter 10.
     """
     if isinstance(recipe, str):
         if recipe not in RECIPES:
@@ -170,10 +166,6 @@ def train(
     FloatingPointError
         If the loss or a gradient is not finite. The message names the step; the run stays as
         it was before it.
-
-    Notes
-    -----
-    Chapter 10.
     """
     until, keep = run.recipe.steps if until is None else until, set(keep)
     _keep(run, keep)
@@ -181,7 +173,8 @@ def train(
         from tqdm import tqdm  # the rest of this room needs numpy alone
     except ModuleNotFoundError as error:
         raise missing(error, "book") from None
-    silent = {} if progress else {"disable": True}  # left out, tqdm asks the environment
+    # Left out, tqdm asks the environment.
+    silent: dict[str, Any] = {} if progress else {"disable": True}
     with tqdm(total=until, initial=run.step, desc=run.recipe.name, **silent) as bar:
         while run.step < until:
             _train_step(run)

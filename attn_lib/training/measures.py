@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from attn_lib.arrays import takes
+from attn_lib.arrays import Array, takes
 from attn_lib.model import Config, Params, cross_entropy, transformer
 from attn_lib.training.recipes import RECIPES, Recipe
 from attn_lib.training.tasks import Batch, period_of
@@ -122,7 +121,7 @@ def score(
 
 
 @takes("weights (..., h, n, m)")
-def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarray:
+def previous_token_score(weights: Array, queries: Iterable[int]) -> np.ndarray:
     """Mean weight on the token before the query's own.
 
     Parameters
@@ -137,17 +136,13 @@ def previous_token_score(weights: ArrayLike, queries: Iterable[int]) -> np.ndarr
     -------
     ndarray, shape (h,)
         One score per head, averaged over sequences and queries.
-
-    Notes
-    -----
-    Chapter 8.
     """
     i = np.asarray(list(queries))
     return mean_of_heads(weights[..., i, i - 1])
 
 
 @takes("weights (..., h, n, m)")
-def induction_score(weights: ArrayLike, period: int) -> np.ndarray:
+def induction_score(weights: Array, period: int) -> np.ndarray:
     """Mean weight on the token **after** the earlier copy of the query's own.
 
     Parameters
@@ -164,7 +159,7 @@ def induction_score(weights: ArrayLike, period: int) -> np.ndarray:
 
     Notes
     -----
-    Chapter 8; Olsson et al. (2022).
+    Olsson et al. (2022).
     """
     i = np.arange(period, weights.shape[-2])
     return mean_of_heads(weights[..., i, i - period + 1])
@@ -206,10 +201,6 @@ def head_scores(params: Params, config: Config, batches: Sequence[Batch]) -> Hea
     Returns
     -------
     HeadScores
-
-    Notes
-    -----
-    Chapter 8.
     """
     found = []
     for batch in batches:

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from attn_lib.arrays import Array
 from attn_lib.backward import (
     Gradients,
     attention_backward,
@@ -44,16 +44,14 @@ def init_reader(config: ReaderConfig, seed: int = 0, dtype: type = np.float32) -
     rng, d, d_k = np.random.default_rng(seed), config.d, config.d_k
     shapes = {"E_X": (config.asks, d), "E_Y": (config.holds, d)}
     shapes |= {"W_Q": (d, d_k), "W_K": (d, d_k), "W_V": (d, d_k), "U": (d_k, config.vocabulary)}
-    params = {}
+    params: Params = {}
     for name, shape in shapes.items():
         fan_in = 1 if name.startswith("E") else shape[0]
         params[name] = (rng.normal(size=shape) / math.sqrt(fan_in)).astype(dtype)
     return params
 
 
-def reader(
-    params: Params, tokens: ArrayLike, source: ArrayLike
-) -> tuple[np.ndarray, AttentionResult]:
+def reader(params: Params, tokens: Array, source: Array) -> tuple[np.ndarray, AttentionResult]:
     """Ask, read the source, answer: one head of cross-attention and nothing else.
 
     Parameters
@@ -75,10 +73,6 @@ def reader(
     ------
     ValueError
         If a number has no row in its table.
-
-    Notes
-    -----
-    Chapter 7.
     """
     tokens = check_tokens("tokens", tokens, len(params["E_X"]))
     source = check_tokens("source", source, len(params["E_Y"]))
@@ -103,10 +97,6 @@ def reader_loss_and_gradients(params: Params, batch: Batch) -> tuple[float, Grad
         The mean cross-entropy, in nats.
     gradients : dict of ndarray
         One for each parameter.
-
-    Notes
-    -----
-    Chapters 7 and 10.
     """
     logits, result = reader(params, batch.tokens, batch.source)
     loss = cross_entropy(logits, batch.targets, batch.counted)
@@ -124,7 +114,7 @@ def reader_loss_and_gradients(params: Params, batch: Batch) -> tuple[float, Grad
     return float(loss), {name: grads[name] for name in params}
 
 
-def _parts_backward(dX: np.ndarray, tokens: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _parts_backward(dX: np.ndarray, tokens: Array, table: np.ndarray) -> np.ndarray:
     """Go back through rows that are sums of rows: each part gets the whole gradient."""
     return embedding_backward(
         np.broadcast_to(dX[..., None, :], (*tokens.shape, dX.shape[-1])), tokens, len(table)

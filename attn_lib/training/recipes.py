@@ -80,7 +80,7 @@ class Recipe:
     """
 
     name: str
-    draw: Callable[[np.random.Generator], Batch]
+    draw: Callable[..., Batch]
     config: Any
     steps: int
     rate: float
@@ -89,7 +89,9 @@ class Recipe:
     dtype: type = np.float32
 
 
-def _induction(name: str, *, layers: int = 2, heads: int = 1, shortest: int = 4, steps: int = 2500):
+def _induction(
+    name: str, *, layers: int = 2, heads: int = 1, shortest: int = 4, steps: int = 2500
+) -> Recipe:
     """Give the induction task with periods up to 16, and a model of attention alone."""
     draw = partial(induction_batch, size=64, vocabulary=64, shortest=shortest, longest=16)
     config = Config(
@@ -107,7 +109,7 @@ def _leak(name: str, *, causal: bool, count_last: bool = False) -> Recipe:
 
 def _recipes() -> dict[str, Recipe]:
     sequence = partial(Config, context=12, d=32, norm="none", causal=False)
-    sizes = {"size": 64, "length": 12, "vocabulary": 26}
+    sizes: dict[str, Any] = {"size": 64, "length": 12, "vocabulary": 26}
     recipes = [
         Recipe("copy", partial(copy_batch, **sizes), sequence(26), 100, 3e-3),
         Recipe("reversal", partial(reverse_batch, **sizes), sequence(26), 100, 3e-3),

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from attn_lib.arrays import Array
 from attn_lib.model import Params, transformer
 from attn_lib.training.loop import Moments, Run
 from attn_lib.training.recipes import RECIPES, Recipe
 
 
-def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> None:
+def save_arrays(path: str | Path, arrays: dict[str, Array]) -> None:
     """Write an .npz file whose bytes depend on the arrays alone, not on the clock.
 
     Parameters
@@ -127,7 +127,7 @@ class Checkpoints(NamedTuple):
 
 
 def save_checkpoints(
-    path: str | Path, run: Run, *, steps: Iterable[int], curves: dict[str, ArrayLike], tokens
+    path: str | Path, run: Run, *, steps: Iterable[int], curves: dict[str, Array], tokens: Array
 ) -> None:
     """Write what the book keeps of a run.
 
@@ -196,7 +196,9 @@ def load_checkpoints(path: str | Path) -> Checkpoints:
             params[int(name)] = _cut(arrays[key].astype(np.float32), about["shapes"])
         elif group == "levels":
             levels = _cut(arrays[key], about["shapes"])
-            rows = {part: (*shape[:-1], 1) for part, shape in about["shapes"].items()}
+            rows: dict[str, Sequence[int]] = {
+                part: (*shape[:-1], 1) for part, shape in about["shapes"].items()
+            }
             units = _cut(arrays[f"units/{name}"], rows)
             params[int(name)] = {part: levels[part] * units[part] for part in levels}
     weights = arrays["weights"].astype(np.float32) / 255

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from attn_lib.arrays import Array
 
 
 class Batch(NamedTuple):
@@ -65,10 +66,6 @@ def induction_batch(
         Each sequence is `period` distinct tokens, twice, without the last; n = 2 · period − 1.
         Answers count from the second copy on, where the current token has been seen before:
         what follows can be known there, and nowhere else.
-
-    Notes
-    -----
-    Chapters 8 and 10.
     """
     period = int(rng.integers(shortest, longest + 1))
     once = rng.permuted(np.tile(np.arange(vocabulary), (size, 1)), axis=1)[:, :period]
@@ -103,8 +100,8 @@ def markov_chain(
 
     Notes
     -----
-    Every row has the same entropy, so that is the entropy rate: the least mean surprise, in
-    nats, of any model that has not seen the answer. Chapter 6.
+    Every row has the same entropy, so that is the entropy rate: the least mean surprise, in nats,
+    of any model that has not seen the answer.
     """
     rng = np.random.default_rng(seed)
     P = np.zeros((states, states))
@@ -113,7 +110,7 @@ def markov_chain(
     return P
 
 
-def entropy_rate(P: ArrayLike) -> float:
+def entropy_rate(P: Array) -> float:
     """Give the floor no honest model can pass: the mean entropy of the rows, in nats.
 
     Parameters
@@ -150,10 +147,6 @@ def markov_batch(
     Returns
     -------
     Batch
-
-    Notes
-    -----
-    Chapter 6.
     """
     states = [rng.integers(len(P), size=size)]
     steps = P.cumsum(axis=1)
@@ -189,8 +182,7 @@ def sums_batch(
 
     Notes
     -----
-    To answer, a model must fetch the digit before (routing) and add it to its own
-    (computing). Chapter 9.
+    To answer, a model must fetch the digit before (routing) and add it to its own (computing).
     """
     text = list(rng.integers(digits, size=(2, size)))
     slipped = rng.random((length - 1, size)) < slips
@@ -202,7 +194,7 @@ def sums_batch(
     return Batch(tokens[:, :-1], tokens[:, 1:], counted)
 
 
-def legal_share(tokens: ArrayLike, P: ArrayLike) -> float:
+def legal_share(tokens: Array, P: Array) -> float:
     """Tell which share of the steps in `tokens` (..., n) can happen in the source."""
     tokens, P = np.asarray(tokens), np.asarray(P)
     return float((P[tokens[..., :-1], tokens[..., 1:]] > 0).mean())

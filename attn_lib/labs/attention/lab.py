@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib import attention, causal_mask, entropy
+from attn_lib import AttentionResult, attention, causal_mask, entropy
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
 from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab, OrdersTokens, ShowsAttention
@@ -17,7 +18,14 @@ from attn_lib.labs.traits import Choice, Flag, Real, Refused, Whole, between, on
 MASKS = ("none", "causal")
 COLDEST, HOTTEST = 0.01, 100.0
 SEEDS = 9999
-RANDOM = {"name": "random", "label": "random vectors", "d": 64, "d_k": 64, "d_v": 4, "query": 0}
+RANDOM: dict[str, Any] = {
+    "name": "random",
+    "label": "random vectors",
+    "d": 64,
+    "d_k": 64,
+    "d_v": 4,
+    "query": 0,
+}
 
 
 class AttentionLab(OrdersTokens, ShowsAttention, Lab):
@@ -59,8 +67,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
 
     Notes
     -----
-    `scores`, `weights` and `output` are computed by `attn_lib.dot_product` from the present
-    state, so you can go on in Python from what the sliders say. Chapter 2.
+    `scores`, `weights` and `output` are computed by `attn_lib.dot_product` from the present state,
+    so you can go on in Python from what the sliders say.
     """
 
     settings = ("scene", "query", "order", "d_k", "scale", "temperature", "mask", "seed")
@@ -73,7 +81,7 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
     temperature = Real(1.0, COLDEST, HOTTEST)
     mask = Choice(MASKS)
     seed = Whole(0, 0, SEEDS)
-    scenes = traitlets.List(read_only=True).tag(sync=True)
+    scenes: traitlets.List[Any] = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("One query against every key").tag(sync=True)
 
     def __init__(
@@ -82,8 +90,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         scenes: Sequence[Scene] | None = None,
         n: int = 8,
         scene: str | None = None,
-        **state,
-    ):
+        **state: Any,
+    ) -> None:
         between("n, the number of tokens of the random scene,", n, 2, 64)
         given = list(SCENES.values()) if scenes is None else list(scenes)
         names = [each.name for each in given] + [RANDOM["name"]]
@@ -175,7 +183,7 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         return self.X @ self._scene().W_V
 
     @property
-    def result(self):
+    def result(self) -> AttentionResult:
         """Scores, weights and output together, from `attn_lib.dot_product`."""
         mask = causal_mask(len(self.order)) if self.mask == "causal" else None
         scale = None if self.scale else 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -47,7 +48,8 @@ def contributions_figure(
     lines = layers if h > 1 else 1
     with style():
         fig = Figure(figsize=(7.2, 3.3 * lines + 2.7), layout="constrained")
-        above, below = fig.subfigures(2, 1, height_ratios=[3.3 * lines, 2.7])
+        ratios = [3.3 * lines, 2.7]
+        ((above,), (below,)) = fig.subfigures(2, 1, squeeze=False, height_ratios=ratios)
         axes = above.subplots(lines, layers * h // lines, squeeze=False).reshape(layers, h)
         for (layer, head), ax in np.ndenumerate(axes):
             _edges_of_head(ax, values, layer, head, measure=measure, tokens=tokens, cut=cut)
@@ -106,6 +108,6 @@ def _effects(ax: Axes, edges: dict, measure: str, tokens: Sequence[str]) -> None
     ax.grid(axis="y", color=LINE, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.tick_params(length=0)
-    beside = {"loc": "lower right", "bbox_to_anchor": (1.02, 0.97), "ncols": 2}
+    beside: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.02, 0.97), "ncols": 2}
     ax.legend(frameon=False, fontsize=8, handletextpad=0.2, columnspacing=1.2, **beside)
     ax.set_title("What its cut costs, edge by edge")

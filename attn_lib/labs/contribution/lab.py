@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import traitlets
@@ -71,9 +71,9 @@ class ContributionLab(Lab):
 
     Notes
     -----
-    All is computed by `attn_lib.interventions`, from parameters in half precision. What an
-    edge's cut costs is measured with all else as it is then: `cut` and `zero` stay. Tokens are
-    shown as letters, those of the second copy with a prime. Chapter 12.
+    All is computed by `attn_lib.interventions`, from parameters in half precision. What an edge's
+    cut costs is measured with all else as it is then: `cut` and `zero` stay. Tokens are shown as
+    letters, those of the second copy with a prime.
     """
 
     settings = ("model", "period", "seed", "sort", "renormalise", "cut", "zero")
@@ -83,14 +83,14 @@ class ContributionLab(Lab):
     seed = Whole(0, 0, 9999)
     sort = Choice(MEASURES)
     renormalise = Flag(False)
-    cut = traitlets.List().tag(sync=True)
-    zero = traitlets.List().tag(sync=True)
+    cut: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    zero: traitlets.List[Any] = traitlets.List().tag(sync=True)
     heads = traitlets.Int(read_only=True).tag(sync=True)
-    shapes = traitlets.List(read_only=True).tag(sync=True)
+    shapes: traitlets.List[Any] = traitlets.List(read_only=True).tag(sync=True)
     parameters = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode("What does an edge contribute?").tag(sync=True)
 
-    def __init__(self, *, model: str = "induction", **state):
+    def __init__(self, *, model: str = "induction", **state: Any) -> None:
         config = _config(one_of("model", model, MODELS))
         self.set_trait("model", model)
         self.set_trait("heads", config.heads)
@@ -206,7 +206,8 @@ class ContributionLab(Lab):
     def left(self) -> list[tuple[int, int, int, int]]:
         """Every edge that is neither cut nor of a silent head, in order."""
         gone, silent = set(map(tuple, self.cut)), set(map(tuple, self.zero))
-        edges = map(tuple, np.argwhere(np.isfinite(self._measured.weights)).tolist())
+        found: list[list[int]] = np.argwhere(np.isfinite(self._measured.weights)).tolist()
+        edges = [(layer, head, query, key) for layer, head, query, key in found]
         return [edge for edge in edges if edge not in gone and edge[:2] not in silent]
 
     @property
@@ -233,8 +234,8 @@ class ContributionLab(Lab):
 
     def describe(self) -> str:
         """Say how the right answer does, which edge matters most, how many large ones do not."""
-        done = [(self.cut, "edge", "cut"), (self.zero, "head", "silent")]
-        done = " and ".join(f"{_count(len(x), noun)} {what}" for x, noun, what in done if x)
+        parts = [(self.cut, "edge", "cut"), (self.zero, "head", "silent")]
+        done = " and ".join(f"{_count(len(x), noun)} {what}" for x, noun, what in parts if x)
         effects, edges = self._measured.effects, self.left
         first = max(edges, key=lambda edge: abs(effects[edge]).round(9), default=None)
         dear = "No edge that is left has any effect."

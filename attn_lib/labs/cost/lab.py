@@ -49,9 +49,9 @@ class CostLab(Lab):
 
     Notes
     -----
-    Counted by `attn_lib.cost` for one layer: multiply-adds of scores and mixing; memory held
-    beside queries, keys, values and outputs, all heads at once, at 2 bytes a number. For cached
-    decoding the memory is the cache and one row of weights. Chapter 11.
+    Counted by `attn_lib.cost` for one layer: multiply-adds of scores and mixing; memory held beside
+    queries, keys, values and outputs, all heads at once, at 2 bytes a number. For cached decoding
+    the memory is the cache and one row of weights.
     """
 
     settings = ("n", "d", "h", "window", "variant")

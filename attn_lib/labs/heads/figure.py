@@ -44,8 +44,9 @@ def heads_figure(
     lines = -(-(h + 1) // per_line)
     tall = 6.4 * n / max(per_line * n + 2, W_O.shape[1])  # inches of a heatmap's rows
     with style():
-        fig = Figure(figsize=(7.2, lines * (min(tall, 1.7) + 0.55) + 2.9), layout="constrained")
-        above, below = fig.subfigures(2, 1, height_ratios=[lines * (min(tall, 1.7) + 0.55), 2.9])
+        heights = [lines * (min(tall, 1.7) + 0.55), 2.9]
+        fig = Figure(figsize=(7.2, sum(heights)), layout="constrained")
+        ((above,), (below,)) = fig.subfigures(2, 1, squeeze=False, height_ratios=heights)
         axes = above.subplots(lines, per_line, squeeze=False).ravel()
         for r, ax in enumerate(axes):
             ax.axis("off" if r > h else "on")

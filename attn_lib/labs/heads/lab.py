@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
@@ -35,7 +38,7 @@ def _sentence(words: tuple[str, ...]) -> list[list[float]]:
     ]
 
 
-def _asking(*by_the_verb: list[float]) -> list[list[float]]:
+def _asking(*by_the_verb: Sequence[float]) -> list[list[float]]:
     """Query maps, one block of columns for each head: nouns ask for the verb's place."""
     nouns = [_ASK * x for block in by_the_verb for x in ([0, 1, 0] + [0] * (len(block) - 3))]
     verb = [_ASK * x for block in by_the_verb for x in block]
@@ -63,7 +66,7 @@ def _roles(heads: int) -> dict:
     }
 
 
-SCENES = [
+SCENES: list[dict[str, Any]] = [
     {
         "name": "random",
         "label": "random vectors",
@@ -124,7 +127,7 @@ class HeadsLab(Lab):
     Notes
     -----
     All is computed by `attn_lib.heads`. The random maps have entries of variance 1/d, so scores
-    have variance about 1; fewer key heads are the first of more. Chapter 8.
+    have variance about 1; fewer key heads are the first of more.
     """
 
     settings = ("scene", "heads", "kv_heads", "head", "query", "swapped", "seed")
@@ -139,7 +142,7 @@ class HeadsLab(Lab):
     scenes = traitlets.List(SCENES, read_only=True).tag(sync=True)
     title = traitlets.Unicode("Several heads, side by side").tag(sync=True)
 
-    def __init__(self, *, scene: str = "random", **state):
+    def __init__(self, *, scene: str = "random", **state: Any) -> None:
         state = {"scene": scene, **self._beginning(scene), **state}
         super().__init__(**{"head": 1 if scene == "random" and state["heads"] > 1 else 0, **state})
 
@@ -260,7 +263,8 @@ class HeadsLab(Lab):
         return self._attend(self.X)
 
     def _attend(self, X: np.ndarray) -> MultiHeadResult:
-        return multi_head_layer(X, **self.maps, heads=self.heads, kv_heads=self.groups)
+        maps: dict[str, Any] = self.maps
+        return multi_head_layer(X, **maps, heads=self.heads, kv_heads=self.groups)
 
     @property
     def weights(self) -> np.ndarray:
@@ -319,11 +323,9 @@ class HeadsLab(Lab):
         d, total = self.d, self.parameters["total"]
         count = f"{total} parameters" + (f" = 4 · {d}²" if total == 4 * d * d else "")
         swap = ""
-        if self.scene == "roles":
-            swap = (
-                " Exchange the two nouns, and the output of bites moves by "
-                f"{abs(self.swap_effect):.2f}."
-            )
+        moved = self.swap_effect
+        if moved is not None:
+            swap = f" Exchange the two nouns, and the output of bites moves by {abs(moved):.2f}."
         return (
             f"In head {self.head + 1} of {self.heads}, {tokens[self.query]} reads {tokens[first]} "
             f"most (weight {a[first]:.2f}); averaged over the heads that weight is "

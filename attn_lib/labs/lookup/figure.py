@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.patheffects
@@ -43,7 +44,8 @@ def pigment(value: Sequence[float], lightness: float = 0.62) -> tuple[float, flo
     )
     linear = np.clip(to_linear @ np.power(roots, 3), 0, 1)
     srgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return tuple(map(float, srgb))
+    red, green, blue = map(float, srgb)
+    return red, green, blue
 
 
 def lookup_figure(
@@ -111,7 +113,7 @@ def _ends(ax: Axes, reach: float, outputs: Sequence[str]) -> None:
     """Name the ends of the axes of values; the book's own colours have names for both ends."""
     opposite = {"red": "green", "yellow": "blue"}
     x, y = outputs
-    look = {"color": MUTED, "fontsize": 7.5}
+    look: dict[str, Any] = {"color": MUTED, "fontsize": 7.5}
     ax.text(0.97 * reach, -0.03 * reach, x, ha="right", va="top", **look)
     ax.text(-0.97 * reach, -0.03 * reach, opposite.get(x, f"−{x}"), va="top", **look)
     ax.text(0.03 * reach, 0.97 * reach, y, va="top", **look)
@@ -121,8 +123,9 @@ def _ends(ax: Axes, reach: float, outputs: Sequence[str]) -> None:
 def _entries(ax: Axes, at, V, weights, names, *, away, avoid, reach: float, say=False) -> None:
     """Draw entries as points in their colours, with a halo for the weight and a name outside."""
     colours = [pigment(v) for v in V]
-    ax.scatter(*at.T, s=(5.5 + 16 * np.sqrt(weights)) ** 2 * 1.9, c=colours, alpha=0.32, lw=0)
-    ax.scatter(*at.T, s=48, c=colours, lw=0, zorder=3)
+    x, y = at.T
+    ax.scatter(x, y, s=(5.5 + 16 * np.sqrt(weights)) ** 2 * 1.9, c=colours, alpha=0.32, lw=0)
+    ax.scatter(x, y, s=48, c=colours, lw=0, zorder=3)
     for point, weight, name in zip(at, weights, names, strict=True):
         text = f"{name} {weight:.2f}" if say and weight >= 0.005 else name
         step, align = _beside(point, away, avoid, reach, len(text))
@@ -131,7 +134,7 @@ def _entries(ax: Axes, at, V, weights, names, *, away, avoid, reach: float, say=
 
 
 _PAPER = [mpl.patheffects.withStroke(linewidth=2.5, foreground="white")]
-_TAG = {"textcoords": "offset points", "va": "center", "path_effects": _PAPER}
+_TAG: dict[str, Any] = {"textcoords": "offset points", "va": "center", "path_effects": _PAPER}
 
 
 def _beside(point, away, avoid, reach: float, letters: int) -> tuple[np.ndarray, str]:
@@ -156,7 +159,9 @@ def _letter(ax: Axes, letter: str, point, other) -> None:
 def _circle_guide(ax: Axes, q: np.ndarray, K: np.ndarray) -> None:
     """Draw the circle around the query on which its nearest key stands."""
     radius = np.linalg.norm(K - q, axis=1).min()
-    ax.add_patch(mpl.patches.Circle(q, radius, fill=False, ec=ACCENT, lw=1, ls=(0, (4, 3))))
+    ax.add_patch(
+        mpl.patches.Circle((q[0], q[1]), radius, fill=False, ec=ACCENT, lw=1, ls=(0, (4, 3)))
+    )
 
 
 def _projection_guide(ax: Axes, q: np.ndarray, K: np.ndarray) -> None:
@@ -164,7 +169,7 @@ def _projection_guide(ax: Axes, q: np.ndarray, K: np.ndarray) -> None:
     if not q.any():
         return
     feet = np.outer(K @ q, q) / (q @ q)
-    ax.axline((0, 0), q, color=ACCENT, lw=1, ls=(0, (4, 3)), zorder=1)
+    ax.axline((0, 0), (q[0], q[1]), color=ACCENT, lw=1, ls=(0, (4, 3)), zorder=1)
     for key, foot in zip(K, feet, strict=True):
         ax.plot(*np.transpose([key, foot]), color=MUTED, lw=0.9, ls=(0, (1, 2.5)), zorder=1)
     longest = feet[(K @ q).argmax()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
@@ -54,8 +56,8 @@ class LookupLab(Lab):
 
     Notes
     -----
-    `scores`, `weights` and `output` are computed by `attn_lib` from the present state, so you
-    can go on in Python from what the sliders say. Chapter 1.
+    `scores`, `weights` and `output` are computed by `attn_lib` from the present state, so you can
+    go on in Python from what the sliders say.
     """
 
     settings = ("query_x", "query_y", "lookup", "kernel", "temperature", "one_length")
@@ -69,7 +71,7 @@ class LookupLab(Lab):
     entries = traitlets.Dict(read_only=True).tag(sync=True)
     title = traitlets.Unicode("A lookup that reads every entry").tag(sync=True)
 
-    def __init__(self, *, entries: Dictionary = COLOURS, **state):
+    def __init__(self, *, entries: Dictionary = COLOURS, **state: Any) -> None:
         self._entries = entries
         self.set_trait("entries", _as_json(entries))
         super().__init__(**state)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -54,7 +56,6 @@ class MaskLab(ShowsAttention, Lab):
     Notes
     -----
     The values are 1, 2, … m, so an output is the average place of the keys that were read.
-    Chapter 6.
     """
 
     settings = (
@@ -83,7 +84,7 @@ class MaskLab(ShowsAttention, Lab):
     query = Whole(0, 0, LARGEST - 1)
     seed = Whole(0, 0, 9999)
 
-    def __init__(self, **state):
+    def __init__(self, **state: Any) -> None:
         super().__init__(**{"title": "Which keys may a query look at?", **state})
 
     @property
@@ -97,7 +98,7 @@ class MaskLab(ShowsAttention, Lab):
             "none": lambda: np.ones((n, m), bool),
         }
         padding = masks.padding_mask(min(self.length, m), m)
-        return masks.combine_masks(rules[self.mask](), padding)
+        return rules[self.mask]() & padding
 
     @property
     def keep(self) -> np.ndarray:

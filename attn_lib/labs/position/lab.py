@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
@@ -76,8 +79,8 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
     Notes
     -----
-    The tokens and maps are those of `random_scene`. Everything is computed by `attn_lib` from
-    the present state. Chapter 5.
+    The tokens and maps are those of `random_scene`. Everything is computed by `attn_lib` from the
+    present state.
     """
 
     settings = ("positions", "n", "d", "offset", "shift", "query", "order", "mask", "seed")
@@ -93,7 +96,7 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
     seed = Whole(0, 0, 9999)
     title = traitlets.Unicode("What tells attention the order").tag(sync=True)
 
-    def __init__(self, *, n: int = 8, **state):
+    def __init__(self, *, n: int = 8, **state: Any) -> None:
         self.set_trait("n", n)
         super().__init__(**{"order": list(range(n)), **state})
 
@@ -173,9 +176,9 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
         For RoPE the cosine and sine of each pair's turn, which is what it makes of (1, 0).
         """
-        if self.positions == "alibi":
-            causal = causal_mask(self.n) if self.mask == "causal" else None
-            return combine_masks(self.bias, causal)
+        if self.bias is not None:
+            keep = causal_mask(self.n) if self.mask == "causal" else True
+            return np.where(keep, self.bias, -np.inf)
         if self.positions == "rope":
             return rope(np.tile([1.0, 0.0], (self.n, self.d // 2)))
         return self.table[: self.n]
@@ -211,7 +214,7 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
 
     # Other orders --------------------
 
-    def gap(self, order) -> float:
+    def gap(self, order: Sequence[int]) -> float:
         """Measure ‖Attention(PX) − P Attention(X)‖, where row i of PX is token order[i]."""
         return equivariance_gap(self.layer, self._scene().X, np.asarray(order))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -64,7 +66,9 @@ def score_histogram(
         ax.set_title(title)
 
 
-def score_scale_figure(scores: np.ndarray, d_k: int, widths: np.ndarray, raw, scaled) -> Figure:
+def score_scale_figure(
+    scores: np.ndarray, d_k: int, widths: np.ndarray, raw: Any, scaled: Any
+) -> Figure:
     """Draw one width's scores, raw and divided by √d_k, and what all widths do.
 
     Parameters

@@ -9,6 +9,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attn_lib import attention_scores, attention_weights, entropy
+from attn_lib.arrays import Array
 from attn_lib.backward import attention_backward
 from attn_lib.draws import normals, uniforms
 from attn_lib.labs.base import Lab
@@ -40,14 +41,14 @@ class Measured(NamedTuple):
         Of ‖∇_q L‖ over all queries.
     """
 
-    mean: np.ndarray
-    variance: np.ndarray
-    predicted_mean: np.ndarray
-    predicted_variance: np.ndarray
-    largest_weight: np.ndarray
-    entropy: np.ndarray
-    median_gradient: np.ndarray
-    mean_gradient: np.ndarray
+    mean: Array
+    variance: Array
+    predicted_mean: Array
+    predicted_variance: Array
+    largest_weight: Array
+    entropy: Array
+    median_gradient: Array
+    mean_gradient: Array
 
 
 class ScoreScaleLab(Lab):
@@ -91,7 +92,7 @@ class ScoreScaleLab(Lab):
 
         ∇_q L = f · Kᵀ (diag(a) − a aᵀ) V g.
 
-    Median and mean are over the 1024 queries. Chapter 3.
+    Median and mean are over the 1024 queries.
     """
 
     settings = ("d_k", "vectors", "mu", "cosine", "seed")
@@ -170,10 +171,11 @@ class ScoreScaleLab(Lab):
     def curves(self) -> tuple[Measured, Measured]:
         """Measurements at all `widths`, of the raw and of the scaled scores."""
         vectors = self._queries_and_keys(WIDEST)
-        return tuple(
+        raw, scaled = (
             Measured(*np.array([self._measured(d, scale, vectors) for d in self.widths]).T)
             for scale in (1.0, None)
         )
+        return raw, scaled
 
     def _measured(self, d_k: int, scale: float | None, vectors=None) -> Measured:
         """Measure everything on the first `d_k` coordinates."""
@@ -235,10 +237,6 @@ def predicted(
     -------
     mean, variance : float
         Of the raw score; divide by √d_k and d_k for the scaled one.
-
-    Notes
-    -----
-    Chapter 3.
     """
     return {
         "independent": (0.0, d_k),

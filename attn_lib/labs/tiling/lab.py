@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
@@ -47,7 +49,7 @@ class TilingLab(Lab):
     Notes
     -----
     There are 9 queries and 9 keys of width 8, and values of width 3. All is computed by
-    `attn_lib.efficient.attention_tiles`. Chapter 11; Dao et al. (2022).
+    `attn_lib.efficient.attention_tiles`. Dao et al. (2022).
     """
 
     settings = ("tile_queries", "tile_keys", "mask", "step", "query", "seed")
@@ -130,7 +132,7 @@ class TilingLab(Lab):
             if _holds(tile, self.query):
                 row = self.query - tile.queries.start
                 return SoftmaxState(*(part[row] for part in tile.state))
-        return SoftmaxState(np.float64(-np.inf), np.float64(0), np.zeros(D_V))
+        return _empty(np.float64(-np.inf))
 
     @property
     def before(self) -> SoftmaxState:
@@ -145,17 +147,16 @@ class TilingLab(Lab):
     @property
     def factor(self) -> float:
         """By what the present tile multiplies what was summed before: e^{m − m′}."""
-        nothing = SoftmaxState(self.after.maximum, np.float64(0), np.zeros(D_V))
-        unit = SoftmaxState(self.before.maximum, np.float64(1), np.zeros(D_V))
-        return float(merge_states(unit, nothing).normaliser)
+        unit = _empty(self.before.maximum, normaliser=1)
+        return float(merge_states(unit, _empty(self.after.maximum)).normaliser)
 
     @property
     def added(self) -> SoftmaxState:
         """What the present tile adds for the chosen query, measured from the new maximum."""
-        keys = self.tile.keys if self.holds_query else slice(0, 0)
+        tile = self.tile
+        keys = tile.keys if tile is not None and _holds(tile, self.query) else slice(0, 0)
         read = softmax_state(self.scores[self.query, keys], self.V[keys])
-        nothing = SoftmaxState(self.after.maximum, np.float64(0), np.zeros(D_V))
-        return SoftmaxState(read.maximum, *merge_states(nothing, read)[1:])
+        return SoftmaxState(read.maximum, *merge_states(_empty(self.after.maximum), read)[1:])
 
     @property
     def ledger(self) -> np.ndarray:
@@ -223,6 +224,12 @@ class TilingLab(Lab):
             query=self.query,
             ledger=self.ledger,
         )
+
+
+def _empty(maximum: Any, normaliser: float = 0) -> SoftmaxState:
+    """Give the state of one query that has read nothing, measured from a maximum."""
+    start: Any = np.float64(normaliser)  # one query's numbers are no arrays
+    return SoftmaxState(maximum, start, np.zeros(D_V))
 
 
 def _holds(tile: Tile, query: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -49,14 +48,14 @@ def training_figure(
     with style():
         if h == 1:
             fig = Figure(figsize=(7.2, 4.2), layout="constrained")
-            maps, beside = fig.subfigures(1, 2, width_ratios=[1.55, 1])
+            ((maps, beside),) = fig.subfigures(1, 2, squeeze=False, width_ratios=[1.55, 1])
             axes = maps.subplots(1, 1, squeeze=False)
             charts = beside.subplots(len(curves), 1, squeeze=False)
         else:
             lines, rows = -(-h // 2), -(-len(curves) // 2)
             heights = [3.5 * lines, 1.6 * rows]
             fig = Figure(figsize=(7.2, sum(heights)), layout="constrained")
-            maps, below = fig.subfigures(2, 1, height_ratios=heights)
+            ((maps,), (below,)) = fig.subfigures(2, 1, squeeze=False, height_ratios=heights)
             axes, charts = maps.subplots(lines, 2, squeeze=False), below.subplots(rows, 2)
         for r, ax in enumerate(axes.ravel()):
             ax.axis("off" if r >= h else "on")
@@ -72,10 +71,9 @@ def training_figure(
 
 def _over_steps(axes, names: Sequence[str], steps, measured: dict, *, at: int) -> None:
     """Draw each quantity over the training steps: one line, or one named line for each head."""
-    for ax, (name, values) in zip_longest(axes.ravel(), measured.items(), fillvalue=(None, None)):
-        if name is None:
-            ax.axis("off")
-            continue
+    for ax in axes.ravel()[len(measured) :]:
+        ax.axis("off")
+    for ax, (name, values) in zip(axes.ravel(), measured.items(), strict=False):
         many = values.ndim == 2 and values.shape[1] > 1
         lines = [
             {"y": y, "label": names[r] if many else None, "linestyle": DASHES[r % len(DASHES)]}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -79,7 +80,7 @@ class TrainingLab(Lab):
     Notes
     -----
     Loss, accuracy and scores are those of held-out data, rounded to three decimals, as are the
-    weights on the sequence that is shown: each is off by at most 0.0005. Chapter 10.
+    weights on the sequence that is shown: each is off by at most 0.0005.
     """
 
     settings = ("run", "step", "head", "query")
@@ -88,10 +89,10 @@ class TrainingLab(Lab):
     step = Whole(0)
     head = Whole(0)
     query = Whole(0)
-    runs = traitlets.List(read_only=True).tag(sync=True)
+    runs: traitlets.List[Any] = traitlets.List(read_only=True).tag(sync=True)
     title = traitlets.Unicode("Attention forming, step by step").tag(sync=True)
 
-    def __init__(self, *, run: str | Run = "induction", **state):
+    def __init__(self, *, run: str | Run = "induction", **state: Any) -> None:
         runs = stored_runs() if isinstance(run, str) else [record(run)]
         name = run if isinstance(run, str) else run.recipe.name
         here = runs[[each["name"] for each in runs].index(_known(name, runs))]
@@ -318,10 +319,6 @@ def record(run: Run, *, last: int | None = None) -> dict:
     ValueError
         If the model is another, no moments were kept, a parameter is no longer a finite number,
         or the sequence is too long to be shown.
-
-    Notes
-    -----
-    Chapter 10.
     """
     recipe, steps = run.recipe, sorted(step for step in run.kept if last is None or step <= last)
     if recipe.model is not TRANSFORMER:
