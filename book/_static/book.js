@@ -25,7 +25,7 @@
 
   // A formula wider than its column scrolls, so the keyboard must reach it.
   const reachFormulas = () =>
-    all("mjx-container[display='true']", (formula) => {
+    all("mjx-container[display='true'], span.math", (formula) => {
       if (formula.scrollWidth > formula.clientWidth) formula.setAttribute("tabindex", "0");
       else formula.removeAttribute("tabindex");
     });
