@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import find_chromium
+import fonts
 import hypothesis
 import nbformat
 import pytest
@@ -57,13 +58,27 @@ def built_book(testrun_uid):
 
 
 @pytest.fixture(scope="session")
-def chromium():
-    """Return a Playwright browser."""
+def launch(tmp_path_factory):
+    """Return a function that starts a browser, which sees the fonts of the tests alone."""
     path = find_chromium.ensure()  # first: it may start a Playwright of its own
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=find_chromium.FLAGS)
-        yield browser
-        browser.close()
+        browsers = []
+        environment = fonts.environment(tmp_path_factory.mktemp("fonts"))
+
+        def start(**options):
+            options |= {"executable_path": path, "args": find_chromium.FLAGS, "env": environment}
+            browsers.append(playwright.chromium.launch(**options))
+            return browsers[-1]
+
+        yield start
+        for browser in browsers:
+            browser.close()
+
+
+@pytest.fixture(scope="session")
+def chromium(launch):
+    """Return a browser."""
+    return launch()
 
 
 EXECUTE = """

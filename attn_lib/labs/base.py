@@ -109,11 +109,9 @@ class Lab(anywidget.AnyWidget):
         """Give the lab's state and what its front end needs beside it, ready for JSON."""
         return {key: getattr(self, key) for key in ("kind", "title", *self.settings)}
 
-    def to_html(self) -> str:
+    def to_html(self, *, picture: bool = True) -> str:
         """Write the lab as a figure: its state as JSON, and a picture for when no script runs."""
-        alt = html.escape(f"{self.title}. {self.describe()}", quote=True)
         name = f' id="{html.escape(self.name, quote=True)}"' if self.name else ""
-        width, height, image = _png(self.figure())
         wide, narrow = self.reserve
         # "</script>" inside a string would end the element
         state = json.dumps(self.data(), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
@@ -122,17 +120,28 @@ class Lab(anywidget.AnyWidget):
             f'style="--attn-wide:{wide}px;--attn-narrow:{narrow}px" '
             f'aria-label="{html.escape(self.title, quote=True)}">'
             f'<script type="application/json" class="attn-state">{state}</script>'
-            f'<img class="attn-static" width="{width}" height="{height}" alt="{alt}" '
-            f'src="data:image/png;base64,{image}"></figure>'
+            f"{self._still() if picture else ''}</figure>"
         )
 
-    def save(self, path: str | Path) -> Path:
+    def _still(self) -> str:
+        """Write the picture that stands where no script runs."""
+        alt = html.escape(f"{self.title}. {self.describe()}", quote=True)
+        width, height, image = _png(self.figure())
+        return (
+            f'<img class="attn-static" width="{width}" height="{height}" alt="{alt}" '
+            f'src="data:image/png;base64,{image}">'
+        )
+
+    def save(self, path: str | Path, *, picture: bool = True) -> Path:
         """Write one HTML file that holds the lab alive: for slides or a learning platform.
 
         Parameters
         ----------
         path : str or Path
             Where to write it.
+        picture : bool, default True
+            Also draw the picture that stands where no script runs; without it the file is
+            written at once, and smaller.
 
         Returns
         -------
@@ -144,7 +153,7 @@ class Lab(anywidget.AnyWidget):
         page = _PAGE.format(
             title=html.escape(self.title),
             css=(STATIC / "labs.css").read_text(encoding="utf-8"),
-            lab=self.to_html(),
+            lab=self.to_html(picture=picture),
             script=script.replace("</script", "<\\/script"),
         )
         path.write_text(page, encoding="utf-8")

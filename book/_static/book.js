@@ -23,13 +23,14 @@
   // A list of works needs items; docutils gives them a role that ARIA has dropped.
   all(".citation-list > .citation", (entry) => entry.setAttribute("role", "listitem"));
 
-  // A formula wider than its column scrolls, so the keyboard must reach it.
+  // A formula wider than its column scrolls, so the keyboard must reach it. (A pixel is rounding.)
   const reachFormulas = () =>
-    all("mjx-container[display='true']", (formula) => {
-      if (formula.scrollWidth > formula.clientWidth) formula.setAttribute("tabindex", "0");
+    all("mjx-container[display='true'], span.math", (formula) => {
+      if (formula.scrollWidth > formula.clientWidth + 1) formula.setAttribute("tabindex", "0");
       else formula.removeAttribute("tabindex");
     });
   window.MathJax?.startup?.promise?.then(reachFormulas);
+  document.addEventListener("toggle", reachFormulas, true); // what was folded had no width
   addEventListener("resize", reachFormulas);
 }
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from browser.driver import SCREENS, SETTLED
+from browser.driver import SCREENS, SETTLED, LabDriver
 
 from attn_lib.labs import AttentionLab
 from attn_lib.labs.base import STATIC
@@ -35,10 +35,10 @@ def open_page(chromium):
     """Return a function that opens a local page, which must keep quiet and to itself."""
     opened = []
 
-    def open_(url, *, inside=None, init=None, wait=True, **options):
+    def open_(url, *, inside=None, init=None, wait=True, browser=chromium, **options):
         """Open a file (a path, or a file:// address with a fragment) in a context of its own."""
         url = url.as_uri() if isinstance(url, Path) else url
-        context = chromium.new_context(
+        context = browser.new_context(
             **{"offline": True, "viewport": WIDE, "reduced_motion": "reduce", **options}
         )
         folder = inside.as_uri() if inside else url.split("#")[0]
@@ -85,17 +85,28 @@ def open_book(open_page, built_book):
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
-    """Return a function that saves AttentionLab(**kwargs) once and gives the file."""
+    """Return a function that saves a lab, named "lab", once in a run and gives the file."""
     folder, files = tmp_path_factory.mktemp("saved"), {}
 
-    def save(**kwargs) -> Path:
-        key = repr(kwargs)
+    def save(kind=AttentionLab, /, *, picture=False, **state) -> Path:
+        key = f"{kind.__name__} {state} {picture}"
         if key not in files:
-            lab = AttentionLab(**{"name": "first-look", **kwargs})
-            files[key] = lab.save(folder / f"lab{len(files)}.html")
+            lab, path = kind(name="lab", **state), folder / f"lab{len(files)}.html"
+            files[key] = lab.save(path, picture=picture)
         return files[key]
 
     return save
+
+
+@pytest.fixture
+def open_lab(open_page, saved):
+    """Return a function that opens a lab in this state, saved as one file, and drives it."""
+
+    def open_(kind, fragment="", *, options=None, **state) -> LabDriver:
+        address = saved(kind, **state).as_uri() + fragment
+        return LabDriver(open_page(address, **options or {}))
+
+    return open_
 
 
 @pytest.fixture(scope="session")
@@ -103,14 +114,16 @@ def page_of(tmp_path_factory):
     """Return a function that writes several labs into one page, as a book does."""
     folder = tmp_path_factory.mktemp("pages")
 
-    def write(*labs) -> Path:
+    def write(*labs, around="{}", picture=False) -> Path:
         script = (STATIC / "labs.page.js").as_uri()
         style = (STATIC / "labs.css").as_uri()
+        figures = (around.format(lab.to_html(picture=picture)) for lab in labs)
         path = folder / f"page{len(list(folder.iterdir()))}.html"
         path.write_text(
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>Labs</title>'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<link rel="stylesheet" href="{style}"><script defer src="{script}"></script>'
-            f"<main><h1>Labs</h1>{''.join(lab.to_html() for lab in labs)}</main></html>",
+            f"<main><h1>Labs</h1>{''.join(figures)}</main></html>",
             encoding="utf-8",
         )
         return path

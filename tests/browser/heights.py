@@ -11,8 +11,6 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from attn_lib import labs
 from attn_lib.examples import SCENES
 from attn_lib.labs.base import HEIGHTS, STATIC, Lab
@@ -59,14 +57,12 @@ def states():
 
 def measure(browser, path: Path, these: list[Lab]) -> list[list[int]]:
     """Give the heights of labs, in px, at each of the widths."""
-    for lab in these:
-        lab.figure = Figure  # nobody looks at the picture
     path.write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Heights</title>'
         f'<link rel="stylesheet" href="{(STATIC / "labs.css").as_uri()}">'
         f'<script defer src="{(STATIC / "labs.page.js").as_uri()}"></script>'
         f"<style>{COLUMN}</style>"
-        f"<main>{''.join(lab.to_html() for lab in these)}</main>",
+        f"<main>{''.join(lab.to_html(picture=False) for lab in these)}</main>",
         encoding="utf-8",
     )
     heights = []
@@ -86,11 +82,15 @@ def main() -> None:
 
     sys.path.insert(0, str(Path(__file__).parents[1]))
     import find_chromium
+    import fonts
 
     chosen = list(states())
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        path, flags = find_chromium.ensure(), find_chromium.FLAGS
-        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        browser = playwright.chromium.launch(
+            executable_path=find_chromium.ensure(),
+            args=find_chromium.FLAGS,
+            env=fonts.environment(Path(folder)),
+        )
         these = [kind(**made) for kind, made, _ in chosen]
         found = measure(browser, Path(folder) / "heights.html", these)
         browser.close()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from browser.driver import SCREENS, SETTLED, LabDriver
 
-from attn_lib.examples import Scene
 from attn_lib.labs import AttentionLab
 
 
@@ -17,27 +16,8 @@ def labs_of(page) -> list[LabDriver]:
     return [LabDriver(page, f'figure[id="{name}"]') for name in ids]
 
 
-def _arrays(scene: dict) -> dict:
-    """Give the lists of a scene's matrices as arrays again."""
-    return scene | {key: np.array(scene[key]) for key in ("X", "W_Q", "W_K", "W_V")}
-
-
 def with_labs(built_book, pages) -> list[str]:
     return [page for page in pages if 'figure class="attn-lab' in (built_book / page).read_text()]
-
-
-# All pages ---------------------------------------------------------------------
-
-
-def test_formulas_are_typeset_offline(open_book, pages):
-    raw = """[...document.querySelectorAll("main p, main li")]
-      .filter((p) => /\\\\\\(|\\\\\\[/.test(p.innerText)).map((p) => p.innerText)"""
-    typeset = 0
-    for page in pages:
-        opened = open_book(page)
-        typeset += opened.locator("mjx-container").count()
-        assert opened.evaluate(raw) == []
-    assert typeset > 20
 
 
 def test_the_folders_own_page_leads_to_the_book(open_page, built_book):
@@ -68,27 +48,6 @@ def test_what_a_phone_opens_is_accessible_too(open_book, axe, theme, button, ope
 # Labs in pages -----------------------------------------------------------------------
 
 
-def test_every_lab_of_the_book_shows_the_numbers_of_its_python(open_book, built_book, pages):
-    seen = 0
-    for name in with_labs(built_book, pages):
-        page = open_book(name)
-        for lab in labs_of(page):
-            if lab.figure.get_attribute("data-lab") != "AttentionLab":
-                continue
-            data = json.loads(lab.figure.locator("script.attn-state").text_content())
-            *given, drawn = data["scenes"]  # the random one is last
-            state = {key: data[key] for key in AttentionLab.settings}
-            scenes = [Scene(**scene, features=()) for scene in map(_arrays, given)]
-            python, shown = AttentionLab(scenes=scenes, n=drawn["n"], **state), lab.shown()
-            for panel in ("scores", "weights", "output"):
-                np.testing.assert_allclose(
-                    getattr(shown, panel).values, getattr(python, panel), atol=1e-6
-                )
-            assert shown.spoken == python.describe()
-            seen += 1
-    assert seen >= 2
-
-
 def test_a_reader_moves_a_lab_of_the_chapter(open_book):
     page = open_book("book/qkv.html")
     lab = labs_of(page)[0]
@@ -98,7 +57,7 @@ def test_a_reader_moves_a_lab_of_the_chapter(open_book):
     lab.drag(0, 3)
     python = AttentionLab(
         scene="random", d_k=3, temperature=3.16, order=[1, 2, 3, 0, 4, 5, 6, 7],
-        mask=lab.shown().controls["mask"]["value"],
+        mask=lab.shown().controls["mask"],
     )  # fmt: skip
     np.testing.assert_allclose(lab.shown().weights.values, python.weights, atol=1e-6)
 
@@ -127,18 +86,19 @@ def test_the_books_theme_button_recolours_its_labs(open_book):
     assert seen == {"light", "dark"}
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_labs_come_alive_without_a_jump(open_book, built_book, pages, screen):
-    init = """window.shifts = [];
-      new PerformanceObserver((list) => shifts.push(...list.getEntries().map((entry) => ({
-        value: entry.value,
-        of: entry.sources.map(({node}) => (node?.closest?.(".attn-lab") ? "lab" : node?.nodeName)),
-      })))).observe({type: "layout-shift", buffered: true});"""
-    for name in with_labs(built_book, pages):
-        page = open_book(name, viewport=SCREENS[screen], init=init)
-        page.wait_for_timeout(300)
-        total = page.evaluate("shifts.reduce((sum, {value}) => sum + value, 0)")
-        assert total < 0.1, (name, page.evaluate("shifts"))
+def test_where_scrollbars_take_room_none_stands_under_a_panel(open_page, built_book, launch):
+    """Playwright hides scrollbars; most readers' browsers show them."""
+    page = open_page(
+        built_book / "book/gallery.html",
+        inside=built_book,
+        browser=launch(ignore_default_args=["--hide-scrollbars"]),
+    )
+    page.evaluate(SETTLED)
+    assert page.evaluate("innerWidth > document.documentElement.clientWidth")
+    bars = """[...document.querySelectorAll(".attn-scroll")]
+      .filter((frame) => frame.checkVisibility() && frame.offsetHeight > frame.clientHeight)
+      .map((frame) => [frame.closest("figure").dataset.lab, frame.parentElement.className])"""
+    assert page.evaluate(bars) == []
 
 
 # Without a script, and on paper ---------------------------------------------------------

@@ -15,7 +15,8 @@ def broken_page(open_page, page_of):
     """Open three labs, of which the second is broken by a change of its HTML."""
 
     def open_(old: str, new: str):
-        path = page_of(AttentionLab(name="first"), MaskLab(name="second"), TilingLab(name="third"))
+        labs = AttentionLab(name="first"), MaskLab(name="second"), TilingLab(name="third")
+        path = page_of(*labs, picture=True)
         text = path.read_text(encoding="utf-8")
         assert text.count(old) == 1
         path.write_text(text.replace(old, new), encoding="utf-8")
@@ -59,7 +60,7 @@ def test_a_lab_that_cannot_start_says_so_and_stops_no_other(broken_page, old, ne
     ],
 )
 def test_a_bad_link_is_quoted_in_brief(open_page, saved, fields):
-    page = open_page(saved().as_uri() + "#first-look?" + fields)
+    page = open_page(saved().as_uri() + "#lab?" + fields)
     notice = LabDriver(page).figure.locator(".attn-notice")
     assert "The link could not be followed in full" in notice.inner_text()
     assert len(notice.inner_text()) < 500
@@ -67,12 +68,12 @@ def test_a_bad_link_is_quoted_in_brief(open_page, saved, fields):
 
 
 def test_a_notice_counts_what_it_leaves_out(open_page, saved):
-    page = open_page(saved().as_uri() + "#first-look?" + "&".join(f"k{k}=1" for k in range(9)))
+    page = open_page(saved().as_uri() + "#lab?" + "&".join(f"k{k}=1" for k in range(9)))
     notice = LabDriver(page).figure.locator(".attn-notice").inner_text()
     assert len(re.findall("no such setting", notice)) == 5 and "; and 4 more." in notice
 
 
 def test_an_unknown_scene_is_answered_with_each_scene_once(open_page, saved):
-    page = open_page(saved().as_uri() + "#first-look?scene=x")
+    page = open_page(saved().as_uri() + "#lab?scene=x")
     notice = LabDriver(page).figure.locator(".attn-notice").inner_text()
     assert "scene=x: expected one of chef, river, account, random." in notice

@@ -49,7 +49,8 @@ def hostile_lab(**state) -> AttentionLab:
 def files(page_of, tmp_path_factory):
     """Return the hostile lab, saved alone and in a page like the book's."""
     alone = hostile_lab().save(tmp_path_factory.mktemp("hostile") / "lab.html")
-    return {"alone": alone, "among others": page_of(hostile_lab(), AttentionLab(name="other"))}
+    others = page_of(hostile_lab(), AttentionLab(name="other"), picture=True)
+    return {"alone": alone, "among others": others}
 
 
 @pytest.fixture(params=["alone", "among others"])
@@ -124,8 +125,8 @@ def test_links_to_such_a_scene_work(page):
     page.goto("about:blank")
     page.goto(address)
     lab = lab_of(page)
-    assert lab.shown().controls["mask"]["value"] == "causal"
-    assert lab.shown().controls["scene"]["value"] == "random"
+    assert lab.shown().controls["mask"] == "causal"
+    assert lab.shown().controls["scene"] == "random"
     lab.follow(f"#{quote(NAME)}?scene={quote('<hostile>')}")
     assert lab.shown().weights.rows == list(TOKENS)
 
@@ -146,7 +147,7 @@ def test_what_a_link_says_is_quoted_as_text(open_page, saved, subtests):
     lab = LabDriver(page)
     for field in FIELDS:
         with subtests.test(field=field):
-            lab.follow(f"#first-look?{field}")
+            lab.follow(f"#lab?{field}")
             shown = lab.shown()
             assert shown.notice.startswith("The link could not be followed in full.")
             assert lab.figure.locator(".attn-notice *").count() == 0

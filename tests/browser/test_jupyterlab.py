@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from browser.driver import LabDriver
 from browser.jupyter import open_notebook, serve
-from browser.panel_driver import PanelDriver
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def assert_in_step(notebook, lab: LabDriver) -> None:
     shown = lab.shown()
     for panel in ("scores", "weights", "output"):
         python = np.array(notebook.read(f"[[float(x) for x in row] for row in probe.{panel}]"))
-        np.testing.assert_allclose(getattr(shown, panel).values, python, atol=1e-6)
+        np.testing.assert_allclose(shown.panels[panel].values, python, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +109,7 @@ def test_two_views_and_a_linked_slider_stay_in_step(notebook, probe):
 
 def test_a_lab_of_another_kind_moves_both_ways_too(notebook):
     notebook.run("from attn_lib.labs import MaskLab\nrules = MaskLab(title='rules')\nrules")
-    lab = PanelDriver(notebook.page, 'figure.attn-lab[aria-label="rules"]')
+    lab = LabDriver(notebook.page, 'figure.attn-lab[aria-label="rules"]')
     lab.figure.wait_for()
     lab.control("mask").select_option("window")
     lab.control("n").fill("4")
@@ -122,7 +121,7 @@ def test_a_lab_of_another_kind_moves_both_ways_too(notebook):
         """  # noqa: E501
     )
     python = np.array(notebook.read("rules.weights.tolist()"))
-    np.testing.assert_allclose(lab.shown()["panels"]["weights"]["values"], python, atol=1e-6)
+    np.testing.assert_allclose(lab.shown().weights.values, python, atol=1e-6)
 
 
 def test_bad_values_are_refused_in_python_and_the_page_stays(notebook, probe):

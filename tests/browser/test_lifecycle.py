@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from browser.driver import LabDriver
+from browser.host import assert_same, held, host_page
 
 from attn_lib.labs import AttentionLab
-from attn_lib.labs.base import STATIC
-
-MOUNTS = (Path(__file__).parent / "mounts.js").read_text(encoding="utf-8")
-
-_IMPORT = """async (source) => {
-  const url = URL.createObjectURL(new Blob([source], {type: "text/javascript"}));
-  window.front = await import(url);
-}"""
 
 
 @pytest.fixture
 def kernel_page(open_page, tmp_path):
-    """Return a page that has loaded the module that a kernel's host loads, as anywidget does."""
-    path = tmp_path / "host.html"
-    path.write_text('<!doctype html><html lang="en"><title>Host</title><main></main></html>')
-
-    def open_(**options):
-        page = open_page(path, init=MOUNTS, wait=False, **options)
-        page.evaluate(_IMPORT, (STATIC / "labs.mjs").read_text(encoding="utf-8"))
-        return page
-
-    return open_
-
-
-def held(page) -> dict:
-    """Count what the page holds once rubbish has been collected."""
-    session = page.context.new_cdp_session(page)
-    session.send("HeapProfiler.collectGarbage")
-    session.send("Performance.enable")
-    metrics = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
-    session.detach()
-    return {
-        "listeners": metrics["JSEventListeners"],
-        "nodes": metrics["Nodes"],
-        **page.evaluate(
-            """() => ({
-              elements: document.querySelectorAll("*").length,
-              timers: ledger.timers.size,
-              frames: ledger.frames.size,
-              observers: ledger.observers.size,
-            })"""
-        ),
-    }
+    """Return a function that opens a page which mounts labs as a kernel's host does."""
+    return lambda **options: host_page(open_page, tmp_path, **options)
 
 
 _MOUNT_AND_REMOVE = """async ([data, times]) => {
@@ -76,36 +38,12 @@ _MOUNT_AND_REMOVE = """async ([data, times]) => {
 }"""
 
 
-def test_a_hundred_mounts_and_removals_leave_nothing_behind(kernel_page):
+def test_a_hundred_removals_in_the_middle_of_everything_leave_nothing_behind(kernel_page):
     page = kernel_page(reduced_motion="no-preference")
     data = AttentionLab().data()
-    page.evaluate(_MOUNT_AND_REMOVE, [data, 5])  # what is made once is made now
-    page.wait_for_timeout(700)  # the browser's own animations end
-    before = held(page)
-    assert before["timers"] == before["frames"] == before["observers"] == 0
-    assert page.evaluate(_MOUNT_AND_REMOVE, [data, 100]) == 0
-    page.wait_for_timeout(700)
-    after = held(page)
-    assert {**after, "nodes": 0} == {**before, "nodes": 0}
-    assert after["nodes"] <= before["nodes"] + 20  # one lab has about 800
-
-
-def test_one_model_shown_twice_stays_in_step(kernel_page):
-    page = kernel_page()
-    page.evaluate(
-        "data => { window.model = makeModel(data); for (const k of [1, 2]) mount(model); }",
-        AttentionLab().data(),
-    )
-    first, second = (LabDriver(page, f"main > div:nth-child({k}) figure") for k in (1, 2))
-    first.control("temperature").fill("1")
-    second.action("reverse").click()
-    first.shown()
-    page.evaluate("model.set('mask', 'causal')")  # from the kernel
-    expected = AttentionLab(temperature=10.0, order=list(range(9))[::-1], mask="causal").weights
-    for lab in (first, second):
-        np.testing.assert_allclose(lab.shown().weights.values, expected, atol=1e-9)
-        assert lab.shown().order == list(range(9))[::-1]
-    assert page.evaluate("[...document.querySelectorAll('[id]')].length") == 0
+    before, after = (held(page, _MOUNT_AND_REMOVE, [data, times]) for times in (5, 100))
+    assert before["result"] == 0
+    assert_same(before, after)
 
 
 def test_a_change_from_the_kernel_is_not_sent_back(kernel_page):
@@ -184,17 +122,3 @@ def test_the_last_change_before_removal_is_not_lost(kernel_page):
         AttentionLab().data(),
     )
     assert sent == [10, 1]
-
-
-def test_copy_code_gives_the_python_that_makes_the_lab(kernel_page):
-    page = kernel_page(permissions=["clipboard-read", "clipboard-write"])
-    page.evaluate("data => void mount(makeModel(data))", AttentionLab().data())
-    lab = LabDriver(page)
-    lab.control("scale").click()
-    lab.control("mask").select_option("causal")
-    lab.action("reverse").click()
-    lab.shown()
-    lab.figure.get_by_role("button", name="Copy code").click()
-    code = page.evaluate("navigator.clipboard.readText()")
-    copied = eval(code, {"AttentionLab": AttentionLab})
-    assert copied.data() == AttentionLab(scale=False, mask="causal", order=[*range(9)][::-1]).data()

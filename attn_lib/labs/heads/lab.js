@@ -227,7 +227,7 @@ function build({ model, signal, set, state }) {
   const onRow = (query) => set({ query });
   const panels = {
     joined: heatmap({ panel: "joined", kind: "scores", title: "Side by side", unit: "coordinate", corner: "coord.", onCell: onCell("joined"), onRow, signal }),
-    W_O: heatmap({ panel: "W_O", kind: "scores", title: "times the joining matrix", unit: "coordinate", corner: "coord.", rowUnit: "row", onCell: onCell("W_O"), onRow: (row) => set({ head: Math.floor(row / result.d_k) }), signal }),
+    W_O: heatmap({ panel: "W_O", kind: "scores", title: "× joining matrix", unit: "coordinate", corner: "coord.", rowUnit: "row", onCell: onCell("W_O"), onRow: (row) => set({ head: Math.floor(row / result.d_k) }), signal }),
     output: heatmap({ panel: "output", kind: "scores", title: "equals the output", unit: "coordinate", corner: "coord.", onCell: onCell("output"), onRow, signal }),
   };
   const joining = h("div", { class: "attn-flow attn-joining" }, Object.values(panels).map(({ element }) => element));
