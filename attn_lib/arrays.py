@@ -264,9 +264,10 @@ def check_axis(
             f"{shape.name} must be {shape.text} with {axis.text} ≥ {axis.least}: got {got}"
         )
     if unknown:
-        if rest < 0 or rest % product:
+        if rest < 0 or (rest % product if product else rest):
             raise ValueError(f"{shape.name} must be {shape.text}{settings(axis, given)}: got {got}")
-        known[unknown[0]] = (rest // product if product else 0, shape.name)
+        if product:  # 0 times whatever is 0: then nothing is learned
+            known[unknown[0]] = (rest // product, shape.name)
     elif rest != product:
         shared = next((f for f in reversed(axis.factors) if f in known), None)
         if shared is None or known[shared][1] == shape.name:

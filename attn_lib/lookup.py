@@ -84,11 +84,13 @@ def hard_weights(scores: Array, *, tie: float = 1e-9) -> np.ndarray:
     Returns
     -------
     ndarray, shape (..., n, m)
-        Keys with the same best score share it equally. A row of −∞ gives zeros.
+        Keys with the same best score share it equally. A row of −∞ gives zeros, and one with
+        NaN in it, which has no best key, gives NaN.
     """
     best = scores.max(axis=-1, keepdims=True, initial=np.finfo(scores.dtype).min)
     wins = (best - tie <= scores).astype(scores.dtype)
-    return wins / np.maximum(wins.sum(axis=-1, keepdims=True), 1)
+    shared = wins / np.maximum(wins.sum(axis=-1, keepdims=True), 1)
+    return np.where(np.isnan(best), np.nan, shared)
 
 
 @takes("K (..., m, d_k)", length=finite)

@@ -280,6 +280,25 @@ class TestCheck:
         x = np.array([1.0, -2.0])
         np.testing.assert_allclose(numerical_gradient(lambda x: (x**3).sum(), x), [3, 12], 1e-9)
 
+    def test_hands_out_arrays_of_its_own(self):
+        """A loss that keeps or changes what it is given must not change the answer."""
+        x, kept = np.array([1.0, -2.0]), []
+
+        def careless(z):
+            kept.append(z)
+            loss = (z**3).sum()
+            z[:] = 0
+            return loss
+
+        np.testing.assert_allclose(numerical_gradient(careless, x), [3, 12], 1e-9)
+        assert x.tolist() == [1, -2]
+        assert len({id(z) for z in kept}) == 4
+
+    def test_takes_whole_numbers_and_a_step(self):
+        assert numerical_gradient(lambda x: x**2, 3) == pytest.approx(6, abs=1e-9)
+        coarse = numerical_gradient(lambda x: (x**3).sum(), [2], h=0.5)
+        assert coarse == pytest.approx(12 + 0.5**2)  # the formula's own error, h²
+
     def test_finds_one_wrong_entry(self):
         x = normal(3, 4)
         gradient = 2 * x

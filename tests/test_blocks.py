@@ -8,8 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_lib.blocks import block, erf, feed_forward, gelu, layer_norm, rms_norm
+from attn_lib.blocks import (
+    block,
+    erf,
+    feed_forward,
+    gelu,
+    layer_norm,
+    post_norm_block,
+    pre_norm_block,
+    rms_norm,
+)
+from attn_lib.heads import multi_head_attention
 from attn_lib.interventions import cut_edge, zero_heads
+from attn_lib.masks import causal_mask
 from attn_lib.model import (
     Config,
     count_operations,
@@ -173,6 +184,31 @@ class TestBlock:
         result = transformer(params, tokens, bare).blocks[0]
         if norm != "post":
             np.testing.assert_array_equal(result.middle, result.attention.output)
+
+    @pytest.mark.parametrize("short", [pre_norm_block, post_norm_block])
+    def test_its_two_lines_are_the_whole_of_it_to_the_bit(self, short):
+        norm = short.__name__.partition("_")[0]
+        layer = layer_params(model(norm)[0], 0)
+        matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
+        mask = causal_mask(5)
+        parts = {
+            "attend": lambda X: multi_head_attention(X, *matrices, heads=2, mask=mask).output,
+            "think": lambda X: feed_forward(X, *(layer[n] for n in ("W_1", "b_1", "W_2", "b_2"))),
+            "norm_1": lambda X: layer_norm(X, layer["gain_1"], layer["bias_1"]),
+            "norm_2": lambda X: layer_norm(X, layer["gain_2"], layer["bias_2"]),
+        }
+        X = 3 * np.random.default_rng(2).normal(size=(2, 5, 6))
+        whole = block(X, layer, heads=2, norm=norm, mask=mask)
+        np.testing.assert_array_equal(short(X, **parts), whole.output)
+
+    def test_says_what_was_in_between(self):
+        layer, X = layer_params(model()[0], 0), np.random.default_rng(1).normal(size=(5, 6))
+        result = block(X, layer, heads=2)
+        np.testing.assert_array_equal(result.middle, X + result.attention.output)
+        part = {name: layer[name] for name in layer if "_1" not in name and "_2" not in name}
+        norms = {name: layer[name] for name in ("gain_1", "bias_1")}
+        alone = block(X, part | norms, heads=2)  # attention alone
+        np.testing.assert_array_equal(alone.output, result.middle)
 
     def test_refuses_another_norm(self):
         with pytest.raises(ValueError, match="'pre', 'post', 'none', got 'Pre'"):
@@ -347,6 +383,16 @@ class TestWriting:
             generate(params, tokens, config, count=2)
         with pytest.raises(ValueError, match="prompt of 0"):
             generate(params, tokens[:, :0], config, count=2)
+        for count in (-1, 2.0, True):
+            with pytest.raises(ValueError, match=rf"count must be a whole number ≥ 0, got {count}"):
+                generate(params, tokens[:, :2], config, count=count)
+        with pytest.raises(ValueError, match="n must be a whole number ≥ 0, got -1"):
+            count_operations(config, -1)
+
+    def test_writing_nothing_gives_the_prompt(self):
+        params, config, tokens = model()
+        np.testing.assert_array_equal(generate(params, tokens, config, count=0), tokens)
+        assert generate(params, tokens, config, count=1).shape == (3, 8)  # as far as it goes
 
 
 class TestCounting:

@@ -205,6 +205,42 @@ def test_cache_size_is_what_the_cache_holds():
     assert cache_size(15, 64, layers=6) == 6 * 2 * 15 * 64
 
 
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (lambda: layer_cost(4.5, 3), "n must be a whole number ≥ 0, got 4.5"),
+        (lambda: layer_cost(4, 0), "d must be a whole number ≥ 1, got 0"),
+        (lambda: layer_cost(4, 3, past=-1), "past must be a whole number ≥ 0, got -1"),
+        (lambda: layer_cost(4, 3, d_ff=-1), "d_ff must be a whole number ≥ 0, got -1"),
+        (lambda: generation_cost(-1, 3), "n must be a whole number ≥ 0, got -1"),
+        (lambda: generation_cost(2, 3, d_ff=2.0), "d_ff must be a whole number ≥ 0, got 2.0"),
+        (lambda: cache_size(-1, 3), "n must be a whole number ≥ 0, got -1"),
+        (lambda: cache_size(5, 3, layers=-1), "layers must be a whole number ≥ 0, got -1"),
+        (
+            lambda: cache_size(5, 6, heads=3, kv_heads=2),
+            "heads = 3 do not divide into kv_heads = 2",
+        ),
+        (lambda: data_moved(-1, d_k=2), "n must be a whole number ≥ 0, got -1"),
+        (lambda: data_moved(4, d_k=2, rows=0), "rows must be a whole number ≥ 1, got 0"),
+        (lambda: attention_cost(4, -1, d_k=2), "m must be a whole number ≥ 0, got -1"),
+        (lambda: attention_cost(4, d_k=0), "d_k must be a whole number ≥ 1, got 0"),
+        (lambda: attention_cost(4, d_k=2, chunk=0), "chunk must be a whole number ≥ 1, got 0"),
+        (
+            lambda: attention_cost(4, d_k=2, tile=(0, 1)),
+            r"tile\[0\] must be a whole number ≥ 1, got 0",
+        ),
+    ],
+)
+def test_counts_are_whole_and_not_negative(count, words):
+    with pytest.raises(ValueError, match=f"^{words}"):
+        count()
+
+
+def test_nothing_costs_nothing():
+    assert layer_cost(0, 3)["total"] == generation_cost(0, 3) == cache_size(0, 3) == 0
+    assert attention_cost(0, d_k=1) == (0, 0, 0)
+
+
 def test_refuses_what_it_cannot_count():
     with pytest.raises(ValueError, match=r"kind must be one of 'plain', 'tiled'.*got 'flash'"):
         attention_cost(4, d_k=2, kind="flash")

@@ -1,6 +1,7 @@
 """attn_lib.dot_product against hand-worked values, plain loops, its theorems and ONNX."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -234,6 +235,12 @@ class TestRefusals:
             attention(np.ones(Q), np.ones(K), np.ones(V))
         assert all(word in str(error.value) for word in words), error.value
 
+    def test_keys_have_a_width(self):
+        with pytest.raises(ValueError, match=r"d_k ≥ 1: got Q \(4, 0\), K \(5, 0\)$"):
+            attention_scores(np.ones((4, 0)), np.ones((5, 0)))
+        with pytest.raises(ValueError, match=r"d_k ≥ 1: got Q .*, V \(5, 2\)$"):  # all are named
+            attention(np.ones((4, 0)), np.ones((5, 0)), np.ones((5, 2)))
+
     @pytest.mark.parametrize("shape", [(4, 4), (5,), (4,), (2, 4, 5), (4, 5, 1), (1, 1, 1, 4, 5)])
     def test_a_mask_never_enlarges_the_scores(self, shape):
         fits = shape == (5,)
@@ -269,6 +276,10 @@ class TestRefusals:
         fits = np.ones((4, 2))
         with pytest.raises(ValueError, match=r"X .* W_K .* in d: got X \(3, 4\), .*W_K \(5, 2\)"):
             self_attention(X, fits, W, fits)
+        with pytest.raises(
+            ValueError, match=r"X .* W_Q .* in d: got X \(3, 4\), W_Q \(5, 2\), W_K"
+        ):
+            self_attention(X, W, fits, fits)
         with pytest.raises(ValueError, match=r"Y .* W_V .* d_y: got .*Y \(3, 4\), .*W_V \(5, 2\)"):
             cross_attention(X, X, fits, fits, W)
         with pytest.raises(ValueError, match=r"X must be \(\.\.\., n, d\): got X \(4,\)"):
@@ -370,9 +381,11 @@ class TestTheorems:
         X, W = rng.normal(size=(4, 5)), [rng.normal(size=(5, d)) for d in (3, 3, 2)]
         options = {"mask": causal_mask(4), "scale": 0.3, "temperature": 2.0}
         expected = attention(*(X @ M for M in W), **options)
-        for result in (self_attention(X, *W, **options), cross_attention(X, X, *W, **options)):
-            for M, reference in zip(result, expected, strict=True):
-                np.testing.assert_array_equal(M, reference)
+        by_default = attention(*(X @ M for M in W))
+        for layer in (partial(self_attention, X, *W), partial(cross_attention, X, X, *W)):
+            for result, wanted in ((layer(**options), expected), (layer(), by_default)):
+                for M, reference in zip(result, wanted, strict=True):
+                    np.testing.assert_array_equal(M, reference)
 
     def test_cross_attention_reads_the_source(self):
         rng = np.random.default_rng(3)

@@ -12,6 +12,7 @@ from attn_lib import attention, causal_mask, combine_masks, cost, padding_mask, 
 from attn_lib.efficient import (
     KVCache,
     SoftmaxState,
+    attention_in_tiles,
     attention_tiles,
     elu_plus_one,
     linear_attention,
@@ -197,6 +198,53 @@ class TestTiled:
         keep[:, 4:] = False
         got = tiled_attention(Q, K, V, mask=keep, tile=(2, 2))
         np.testing.assert_allclose(got, attention(Q, K[:4], V[:4]).output, atol=1e-12)
+
+
+class TestInTiles:
+    """The short form that chapter 11 shows."""
+
+    @given(seeds, sizes, sizes, tiles)
+    def test_equals_attention(self, seed, n, m, tile):
+        Q, K, V = draw(seed, n, m)
+        got = attention_in_tiles(Q, K, V, tile=tile)
+        np.testing.assert_allclose(got, attention(Q, K, V).output, atol=1e-12)
+
+    @pytest.mark.parametrize(("n", "m"), [(0, 7), (9, 0), (0, 0), (5, 3)])
+    @pytest.mark.parametrize("batch", [(), (2, 3)])
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_sizes_batches_and_precision(self, n, m, batch, dtype):
+        Q, K, V = (M.astype(dtype) for M in draw(1, n, m, batch=batch))
+        got = attention_in_tiles(Q, K, V, tile=(2, 2))
+        assert (got.dtype, got.shape) == (dtype, (*batch, n, 2))
+        exact = attention(*(M.astype(np.float64) for M in (Q, K, V))).output
+        np.testing.assert_allclose(got, exact, atol=ROUNDING[dtype])
+
+    def test_leading_axes_broadcast(self):
+        Q, K, V = draw(4, batch=(2, 3))
+        for q, k, v in [(Q, K[0], V), (Q[:, :1], K, V[1]), (Q[0, 0], K[0, 0], V)]:
+            got, expected = attention_in_tiles(q, k, v, tile=(4, 3)), attention(q, k, v).output
+            assert got.shape == expected.shape
+            np.testing.assert_allclose(got, expected, atol=1e-12)
+
+    def test_one_tile_is_the_default(self):
+        Q, K, V = draw(5)
+        np.testing.assert_allclose(
+            attention_in_tiles(Q, K, V), attention(Q, K, V).output, atol=1e-12
+        )
+
+    def test_large_scores_do_no_harm(self):
+        Q = K = np.full((2, 16), 80, np.float16)
+        got = attention_in_tiles(Q, K, np.array([[1], [3]], np.float16), tile=(1, 1))
+        assert got.tolist() == [[2], [2]]
+
+    def test_refuses(self):
+        Q, K, V = draw(6)
+        with pytest.raises(ValueError, match=r"tile\[1\] must be a whole number ≥ 1, got 0"):
+            attention_in_tiles(Q, K, V, tile=(1, 0))
+        with pytest.raises(ValueError, match="must agree in m: got Q"):
+            attention_in_tiles(Q, K, V[:3])
+        with pytest.raises(ValueError, match=r"d_k ≥ 1: got Q .*, V \(7, 2\)"):
+            attention_in_tiles(Q[:, :0], K[:, :0], V)
 
 
 class TestTiles:

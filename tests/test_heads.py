@@ -1,6 +1,7 @@
 """attn_lib.heads against plain loops over heads, hand-worked values and ONNX."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from attn_lib import causal_mask, self_attention
 from attn_lib.heads import (
     head_contributions,
     merge_heads,
+    multi_head_attention,
     multi_head_layer,
     multi_head_parameters,
     split_heads,
@@ -215,6 +217,18 @@ class TestMultiHead:
         by_key_bias = multi_head_layer(X, **W, **{**biases, "b_K": 0.0}, heads=H)
         np.testing.assert_allclose(by_key_bias.weights, result.weights, atol=1e-12)  # it cancels
 
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    @pytest.mark.parametrize("mask", [None, causal_mask(N)])
+    def test_the_layer_without_options_is_the_short_form_to_the_bit(self, mask, dtype):
+        X, W = draw(batch=(3,))
+        X, W = X.astype(dtype), {name: M.astype(dtype) for name, M in W.items()}
+        short = multi_head_attention(X, **W, heads=H, mask=mask)
+        long = multi_head_layer(X, **W, heads=H, mask=mask)
+        assert type(short) is type(long)
+        for name, M in short._asdict().items():
+            assert M.dtype == dtype, name
+            np.testing.assert_array_equal(M, getattr(long, name), err_msg=name)
+
     def test_an_edit_changes_what_is_mixed(self):
         X, W = draw()
         result = multi_head_layer(X, **W, heads=H, edit=lambda A: np.ones_like(A))
@@ -243,6 +257,68 @@ class TestRefusals:
             multi_head_layer(X, **W, heads=4, source=np.ones((3, 5)))
         with pytest.raises(ValueError, match=r"agree in .*: got mixed \(4, 5, 2\), W_O \(9, 7\)"):
             head_contributions(np.ones((4, 5, 2)), np.ones((9, 7)))
+
+    @pytest.mark.parametrize("function", [multi_head_attention, multi_head_layer])
+    def test_both_forms_name_what_does_not_fit(self, function):
+        X, W = draw()
+        with pytest.raises(ValueError, match="heads must be a whole number ≥ 1, got 0"):
+            function(X, **W, heads=0)
+        with pytest.raises(ValueError, match=r"^X must be \(\.\.\., n, d\): got X \(8,\)"):
+            function(X[0], **W, heads=H)
+        for name, words in (
+            ("W_Q", r"X .* and W_Q .* in d"),
+            ("W_K", r"W_K .* in d"),
+            ("W_V", r"W_V .* in d"),
+            ("W_O", r"W_V .* and W_O .* in d_v with heads = 4"),
+        ):
+            with pytest.raises(ValueError, match=rf"{words}.*: got X \(5, 8\), .*{name} \(9, 12\)"):
+                function(X, **(W | {name: np.ones((9, 12))}), heads=H)
+
+    @pytest.mark.parametrize(
+        ("K", "V"),
+        [
+            ((H, 3, D_K + 1), (H, 3, D_V)),
+            ((H, 3, D_K), (H, 3, D_V + 1)),
+            ((2, 3, D_K), (2, 3, D_V)),
+            ((H, 3, D_K), (H, 2, D_V)),
+            ((2, H, 3, D_K), (H, 3, D_V)),
+            ((3, D_K), (3, D_V)),
+        ],
+    )
+    def test_a_past_has_the_heads_and_widths_of_the_maps(self, K, V):
+        X, W = draw()
+        words = "past must be keys (..., 4, t, 3) and values (..., 4, t, 2) of the same t tokens: "
+        with pytest.raises(ValueError, match=re.escape(f"{words}got {K} and {V}")):
+            multi_head_layer(X, **W, heads=H, past=(np.ones(K), np.ones(V)))
+
+    def test_a_past_of_shared_key_heads(self):
+        X, W = draw(kv_heads=2)
+        past = np.ones((2, 0, D_K)), np.ones((2, 0, D_V))
+        plain = multi_head_layer(X, **W, heads=H, kv_heads=2)
+        np.testing.assert_array_equal(
+            multi_head_layer(X, **W, heads=H, kv_heads=2, past=past).output, plain.output
+        )
+
+    @pytest.mark.parametrize(
+        ("edit", "got"),
+        [
+            (lambda A: A[0], r"ndarray \(5, 5\)"),
+            (lambda A: A[..., :1], r"ndarray \(4, 5, 1\)"),
+            (lambda A: None, r"NoneType \(\)"),
+            (lambda A: A.sum(), r"float64 \(\)"),
+        ],
+    )
+    def test_an_edit_gives_weights_of_the_shape_it_takes(self, edit, got):
+        X, W = draw()
+        words = rf"^edit must give weights \(4, 5, 5\) back, got {got}$"
+        with pytest.raises(ValueError, match=words):
+            multi_head_layer(X, **W, heads=H, edit=edit)
+
+    def test_biases_fit_their_columns(self):
+        X, W = draw()
+        for name, width in (("b_Q", 12), ("b_K", 12), ("b_V", 8), ("b_O", D_OUT)):
+            with pytest.raises(ValueError, match=rf"and {name} .*: got .*{name} \({width + 1},\)"):
+                multi_head_layer(X, **W, heads=H, **{name: np.zeros(width + 1)})
 
 
 class TestParameters:

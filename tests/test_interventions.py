@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from attn_lib.interventions import (
+    cut_edge,
     edge_effects,
     edge_norms,
     edge_weights,
@@ -13,6 +14,7 @@ from attn_lib.interventions import (
     log_probability,
     mean_ranks,
     spearman,
+    zero_heads,
 )
 from attn_lib.model import Config, cross_entropy, init_params, transformer
 from attn_lib.training import every_period, load_checkpoints
@@ -55,6 +57,54 @@ def test_an_intervention_joins_cuts_and_silent_heads(small):
     assert first[1, 4, [0, 2]].tolist() == [0, 0]
     assert np.array_equal(first[1, 4, [1, 3, 4]], plain[0][1, 4, [1, 3, 4]])
     assert not second[0].any() and second[1].any()
+
+
+class TestOutOfRange:
+    """An experiment on what is not there has no effect, which would be read as a finding."""
+
+    config = Config(vocabulary=7, context=6, d=8, heads=2, d_k=3, norm="none")
+
+    @pytest.mark.parametrize(
+        ("edit", "words"),
+        [
+            (zero_heads(7), "edit is for layer 7, counted from 0: the model has 1"),
+            (zero_heads(1), "edit is for layer 1, counted from 0: the model has 1"),
+            (zero_heads(0, [0, 2]), "head must be from 0 to 1, got 2"),
+            (zero_heads(0, [-1]), "head must be from 0 to 1, got -1"),
+            (cut_edge(7, 0, 0, 0), "edit is for layer 7"),
+            (cut_edge(0, 2, 0, 0), "head must be from 0 to 1, got 2"),
+            (cut_edge(0, -1, 0, 0), "head must be from 0 to 1, got -1"),
+            (cut_edge(0, 0, 5, 0), "query must be from 0 to 4, got 5"),
+            (cut_edge(0, 0, -1, 0), "query must be from 0 to 4, got -1"),
+            (cut_edge(0, 0, 4, 5), "key must be from 0 to 4, got 5"),
+            (cut_edge(0, 0, 4, -2), "key must be from 0 to 4, got -2"),
+            (cut_edge(0, 0, 4, 1.0), r"key must be a whole number, got 1\.0"),
+            (intervention([(0, 0, 1, 0), (3, 0, 1, 0)]), "edit is for layer 3"),
+            (intervention(zero=[(0, 0), (1, 0)]), "edit is for layer 1"),
+            (intervention([(0, 5, 1, 0)]), "head must be from 0 to 1, got 5"),
+        ],
+    )
+    def test_is_refused_when_the_model_runs(self, edit, words):
+        params = init_params(self.config, seed=0, dtype=np.float64)
+        with pytest.raises(ValueError, match=f"^{words}"):
+            transformer(params, TOKENS, self.config, edit=edit)
+
+    @pytest.mark.parametrize("layer", [-1, 0.0, True, None])
+    def test_a_layer_is_a_whole_number_from_0(self, layer):
+        for make in (zero_heads, lambda layer: cut_edge(layer, 0, 0, 0)):
+            with pytest.raises(
+                ValueError, match=rf"^layer must be a whole number ≥ 0, got {layer}"
+            ):
+                make(layer)
+
+    def test_an_edit_says_which_layers_it_is_for_and_leaves_others_and_the_weights_alone(self):
+        A = np.full((2, 3, 3), 1 / 3)
+        for edit in (zero_heads(1), cut_edge(1, 0, 0, 0), intervention([(1, 0, 0, 0)])):
+            assert edit.layers == (1,)
+            assert edit(0, A) is A
+            assert (edit(1, A) != A).any()
+        assert (A == 1 / 3).all()
+        assert intervention([(2, 0, 1, 0)], [(0, 1)]).layers == (2, 0)
 
 
 def test_cuts_in_one_row_renormalise_as_one_mask_would(small):

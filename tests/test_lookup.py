@@ -85,6 +85,14 @@ def test_hard_weights_are_the_limit_of_soft_ones():
     np.testing.assert_array_equal(hard_weights([[0.1 + 0.2, 0.3]]), [[0.5, 0.5]])
 
 
+def test_a_row_with_nan_in_it_has_no_best_key_and_leaves_the_others_alone():
+    S = np.array([[1, np.nan, 0], [2, 1, -np.inf], [np.nan] * 3], np.float32)
+    A = hard_weights(S)
+    assert A.dtype == np.float32
+    np.testing.assert_array_equal(A, [[np.nan] * 3, [1, 0, 0], [np.nan] * 3])
+    assert hard_weights(np.ones((2, 0))).shape == (2, 0)
+
+
 # The hull -----------------------------------------------------------------------
 
 

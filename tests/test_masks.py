@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx_attention import onnx_attention
 
-from attn_lib import apply_mask, attention, causal_mask, combine_masks, padding_mask, window_mask
+from attn_lib import (
+    apply_mask,
+    attention,
+    causal_mask,
+    combine_masks,
+    padding_mask,
+    prefix_mask,
+    window_mask,
+)
 
 counts = st.integers(0, 8)
 offsets = st.integers(-9, 9)
@@ -113,7 +121,61 @@ class TestWindow:
         np.testing.assert_allclose(ours, with_a_cache, rtol=0, atol=1e-12)
 
 
+class TestPrefix:
+    def test_by_hand(self):
+        mask = prefix_mask(4, prefix=2)
+        assert mask.dtype == bool
+        assert mask.astype(int).tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+
+    @given(counts, counts, offsets, counts)
+    def test_is_the_prompt_or_the_past(self, n, m, offset, prefix):
+        mask = prefix_mask(n, m, prefix=prefix, offset=offset)
+        assert mask.shape == (n, m)
+        for i, j in np.ndindex(n, m):
+            assert mask[i, j] == (j < prefix or j <= i + offset)
+
+    @given(counts, counts, offsets)
+    def test_without_a_prompt_it_is_the_causal_mask(self, n, m, offset):
+        mask = prefix_mask(n, m, prefix=0, offset=offset)
+        np.testing.assert_array_equal(mask, causal_mask(n, m, offset=offset))
+
+    def test_behind_a_cache_the_prompt_stays_readable(self):
+        behind = prefix_mask(2, 6, prefix=3, offset=4)
+        np.testing.assert_array_equal(behind, prefix_mask(6, prefix=3)[4:])
+
+    @pytest.mark.parametrize("prefix", [-1, 1.0, None, True])
+    def test_refuses_what_is_no_number_of_keys(self, prefix):
+        with pytest.raises(ValueError, match=r"^prefix must be a whole number ≥ 0, got"):
+            prefix_mask(3, prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    ("mask", "options"),
+    [(causal_mask, {}), (window_mask, {"window": 1}), (prefix_mask, {"prefix": 0})],
+)
+@pytest.mark.parametrize(
+    ("sizes", "name"),
+    [({"n": -1}, "n"), ({"n": 2.0}, "n"), ({"n": 2, "m": -1}, "m"), ({"n": 2, "m": 2.0}, "m")],
+)
+def test_sizes_are_whole_and_not_negative(mask, options, sizes, name):
+    with pytest.raises(
+        ValueError, match=rf"^{name} must be a whole number ≥ 0, got {sizes[name]}$"
+    ):
+        mask(**sizes, **options)
+    assert mask(0, **options).shape == (0, 0)
+    assert mask(2, 0, **options).shape == (2, 0)
+    with pytest.raises(ValueError, match=r"^offset must be a whole number, got 0\.5"):
+        mask(2, **options, offset=0.5)
+
+
 class TestPadding:
+    def test_no_keys(self):
+        assert padding_mask([0, 0], 0).shape == (2, 1, 0)
+        with pytest.raises(ValueError, match=r"between 0 and m = 0, got \[0, 1\]"):
+            padding_mask([0, 1], 0)
+        with pytest.raises(ValueError, match=r"^m must be a whole number ≥ 0, got -1"):
+            padding_mask([], -1)
+
     def test_one_row_for_all_queries(self):
         mask = padding_mask([1, 3], 3)
         assert mask.shape == (2, 1, 3)
