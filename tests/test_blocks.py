@@ -18,7 +18,7 @@ from attn_lib.blocks import (
     pre_norm_block,
     rms_norm,
 )
-from attn_lib.heads import multi_head_attention
+from attn_lib.heads import multi_head_attention, multi_head_layer
 from attn_lib.interventions import cut_edge, zero_heads
 from attn_lib.masks import causal_mask
 from attn_lib.model import (
@@ -78,6 +78,32 @@ class TestPartsOnOneToken:
         np.testing.assert_allclose(layer_norm(X), alone, atol=1e-14)
         assert np.abs(layer_norm(X).mean(axis=-1)).max() < 1e-14
 
+    def test_rms_norm_is_per_token_and_stretches(self):
+        X, gain = np.random.default_rng(0).normal(size=(2, 4, 6)), np.arange(1.0, 7)
+        alone = np.stack([[rms_norm(x, gain, eps=0.5) for x in sequence] for sequence in X])
+        np.testing.assert_allclose(rms_norm(X, gain, eps=0.5), alone, atol=1e-14)
+        by_hand = X[1, 2] / math.sqrt(sum(x * x for x in X[1, 2]) / 6 + 0.5) * gain
+        np.testing.assert_allclose(alone[1, 2], by_hand, atol=1e-14)
+
+    @pytest.mark.parametrize("norm", [layer_norm, rms_norm])
+    def test_norms_add_a_little_by_default_and_ask_for_what_fits(self, norm):
+        small = 1 / math.sqrt(1 + 1e-5)
+        np.testing.assert_allclose(norm([[1.0, -1.0]]), [[small, -small]], rtol=1e-14)
+        with pytest.raises(
+            ValueError, match=r"^X .* and gain .* in d: got X \(2, 3\), gain \(2,\)"
+        ):
+            norm(np.ones((2, 3)), np.ones(2))
+        with pytest.raises(ValueError, match=r"^eps must be ≥ 0 and finite, got -1"):
+            norm(np.ones((2, 3)), eps=-1)
+        half = np.ones((2, 3), np.float16)
+        assert norm(half, np.ones(3)).dtype == np.float16  # like X, whatever the gain's
+
+    def test_the_bias_of_a_norm_fits_too(self):
+        with pytest.raises(
+            ValueError, match=r"^X .* and bias .* in d: got X \(2, 3\), bias \(2,\)"
+        ):
+            layer_norm(np.ones((2, 3)), bias=np.ones(2))
+
     def test_a_constant_row_gives_the_bias(self):
         assert layer_norm([[3.0, 3.0]], 5, [1, 2]).tolist() == [[1, 2]]
 
@@ -113,6 +139,11 @@ class TestPartsOnOneToken:
     def test_feed_forward_names_shapes_that_do_not_fit(self):
         with pytest.raises(ValueError, match=r"agree in d: got X \(3, 2\), W_1 \(3, 5\), W_2"):
             feed_forward(np.ones((3, 2)), np.ones((3, 5)), 0.0, np.ones((5, 2)), 0.0)
+        X, W_1, W_2 = np.ones((3, 2)), np.ones((2, 5)), np.ones((5, 2))
+        with pytest.raises(ValueError, match=r"W_1 .* and b_1 .* agree in d_ff: .* b_1 \(1,\)"):
+            feed_forward(X, W_1, np.ones(1), W_2, 0.0)
+        with pytest.raises(ValueError, match=r"W_2 .* and b_2 .* agree in d_out: .* b_2 \(1,\)"):
+            feed_forward(X, W_1, 0.0, W_2, np.ones(1))
 
     @pytest.mark.parametrize("dtype", [np.float16, np.float32])
     def test_keep_the_precision(self, dtype):
@@ -209,6 +240,37 @@ class TestBlock:
         norms = {name: layer[name] for name in ("gain_1", "bias_1")}
         alone = block(X, part | norms, heads=2)  # attention alone
         np.testing.assert_array_equal(alone.output, result.middle)
+
+    @pytest.mark.parametrize("norm", ["pre", "post", "none"])
+    def test_without_a_residual_what_thinks_nothing_gives_nothing(self, norm):
+        layer = layer_params(model(norm)[0], 0)
+        layer |= {name: 0 * layer[name] for name in ("W_2", "b_2", "bias_2") if name in layer}
+        X = np.random.default_rng(0).normal(size=(4, 6))
+        assert not block(X, layer, heads=2, norm=norm, residual=False).output.any()
+        assert block(X, layer, heads=2, norm=norm).output.any()
+
+    def test_biases_and_eps_reach_its_parts(self):
+        layer = layer_params(model()[0], 0)
+        biases = {name: np.full(8, 0.5) for name in ("b_Q", "b_K", "b_V")} | {"b_O": np.ones(6)}
+        X = np.random.default_rng(1).normal(size=(5, 6))
+        read = layer_norm(X, layer["gain_1"], layer["bias_1"], eps=0.5)
+        matrices = [layer[name] for name in ("W_Q", "W_K", "W_V", "W_O")]
+        expected = multi_head_layer(read, *matrices, **biases, heads=2).output
+        result = block(X, layer | biases, heads=2, eps=0.5)
+        np.testing.assert_array_equal(result.attention.output, expected)
+
+    def test_refuses_what_is_no_stream_and_no_number_of_heads(self):
+        layer = layer_params(model()[0], 0)
+        with pytest.raises(ValueError, match=r"^X must be \(\.\.\., n, d\): got X \(6,\)$"):
+            block(np.ones(6), layer, heads=2)
+        for heads in (0, 1.0):
+            with pytest.raises(ValueError, match=rf"^heads must be a .* ≥ 1, got {heads}"):
+                block(np.ones((2, 6)), {}, heads=heads)
+        assert block(np.ones((2, 6)), layer, heads=1).attention.weights.shape == (1, 2, 2)
+
+    def test_the_stream_has_the_precision_of_what_is_added_to_it(self):
+        X, layer = np.ones((2, 6), np.float16), layer_params(model()[0], 0)
+        assert block(X, layer, heads=2).output.dtype == np.float64
 
     def test_refuses_another_norm(self):
         with pytest.raises(ValueError, match="'pre', 'post', 'none', got 'Pre'"):

@@ -274,14 +274,18 @@ class TestRefusals:
     def test_projections_are_named(self):
         X, W = np.ones((3, 4)), np.ones((5, 2))
         fits = np.ones((4, 2))
-        with pytest.raises(ValueError, match=r"X .* W_K .* in d: got X \(3, 4\), .*W_K \(5, 2\)"):
-            self_attention(X, fits, W, fits)
-        with pytest.raises(
-            ValueError, match=r"X .* W_Q .* in d: got X \(3, 4\), W_Q \(5, 2\), W_K"
-        ):
-            self_attention(X, W, fits, fits)
-        with pytest.raises(ValueError, match=r"Y .* W_V .* d_y: got .*Y \(3, 4\), .*W_V \(5, 2\)"):
-            cross_attention(X, X, fits, fits, W)
+        for wrong, name in enumerate(("W_Q", "W_K", "W_V")):
+            matrices = [W if place == wrong else fits for place in range(3)]
+            words = rf"^X .* and {name} .* must agree in d: got X \(3, 4\), W_Q \("
+            with pytest.raises(ValueError, match=words):
+                self_attention(X, *matrices)
+            source, size = ("X", "d") if name == "W_Q" else ("Y", "d_y")
+            words = rf"^{source} .* and {name} .* must agree in {size}: got X .*Y .*{name} \(5, 2\)"
+            with pytest.raises(ValueError, match=words):
+                cross_attention(X, X, *matrices)
+        for name, inputs in (("X", (X[0], X)), ("Y", (X, X[0]))):
+            with pytest.raises(ValueError, match=rf"^{name} must be .*: got X .*W_V \(4, 2\)$"):
+                cross_attention(*inputs, fits, fits, fits)
         with pytest.raises(ValueError, match=r"X must be \(\.\.\., n, d\): got X \(4,\)"):
             self_attention(X[0], fits, fits, fits)
 

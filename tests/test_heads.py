@@ -77,6 +77,12 @@ class TestSplitAndMerge:
         assert parts.shape == (batch, heads, n, width)
         np.testing.assert_array_equal(merge_heads(parts), X)
 
+    @pytest.mark.parametrize("dtype", [bool, np.int32, np.float16])
+    def test_numbers_are_moved_and_not_cast(self, dtype):
+        X = np.ones((3, 4), dtype)
+        assert split_heads(X, 2).dtype == dtype
+        assert merge_heads(X.reshape(2, 3, 2)).dtype == dtype
+
     def test_refuses_what_does_not_divide(self):
         with pytest.raises(ValueError, match=r"heads·width\) with heads = 4: got X \(3, 10\)"):
             split_heads(np.ones((3, 10)), 4)
@@ -214,6 +220,7 @@ class TestMultiHead:
         rows = {n: np.vstack([W[n], biases["b" + n[1:]]]) for n in ("W_Q", "W_K", "W_V")}
         expected = multi_head_layer(ones, **rows, W_O=W["W_O"], heads=H).output + biases["b_O"]
         np.testing.assert_allclose(result.output, expected, atol=1e-12)
+        np.testing.assert_allclose(merge_heads(result.K), X @ W["W_K"] + biases["b_K"])
         by_key_bias = multi_head_layer(X, **W, **{**biases, "b_K": 0.0}, heads=H)
         np.testing.assert_allclose(by_key_bias.weights, result.weights, atol=1e-12)  # it cancels
 
@@ -249,6 +256,11 @@ class TestRefusals:
             multi_head_layer(X, **W, heads=5)
         with pytest.raises(ValueError, match=r"heads = 4 do not divide into kv_heads = 3"):
             multi_head_layer(X, **W, heads=4, kv_heads=3)
+        for kv_heads in (0, -1, 2.0):
+            with pytest.raises(ValueError, match=rf"kv_heads must be .* ≥ 1, got {kv_heads}"):
+                multi_head_layer(X, **W, heads=4, kv_heads=kv_heads)
+        with pytest.raises(ValueError, match=r"^heads must be a whole number ≥ 1, got 0"):
+            multi_head_layer(X, **W, heads=0, kv_heads=4)
         with pytest.raises(ValueError, match=r"W_Q .* W_K .* agree in d_k with kv_heads = 2: got"):
             multi_head_layer(X, **W, heads=4, kv_heads=2)
         with pytest.raises(ValueError, match=r"W_V .* W_O .* with heads = 4: got .*W_O \(9, 7\)"):
@@ -290,6 +302,13 @@ class TestRefusals:
         words = "past must be keys (..., 4, t, 3) and values (..., 4, t, 2) of the same t tokens: "
         with pytest.raises(ValueError, match=re.escape(f"{words}got {K} and {V}")):
             multi_head_layer(X, **W, heads=H, past=(np.ones(K), np.ones(V)))
+
+    def test_a_past_of_a_batch(self):
+        X, W = draw(batch=(2, 3))
+        first = multi_head_layer(X[..., :2, :], **W, heads=H)
+        both = multi_head_layer(X[..., 2:, :], **W, heads=H, past=(first.K, first.V))
+        whole = multi_head_layer(X, **W, heads=H)
+        np.testing.assert_allclose(both.output, whole.output[..., 2:, :], atol=1e-12)
 
     def test_a_past_of_shared_key_heads(self):
         X, W = draw(kv_heads=2)
@@ -341,3 +360,11 @@ class TestParameters:
     def test_refuses_what_does_not_divide(self):
         with pytest.raises(ValueError, match="d = 10 does not divide into heads = 4"):
             multi_head_parameters(10, heads=4)
+
+    @pytest.mark.parametrize("name", ["d", "heads", "d_k", "d_v"])
+    def test_widths_are_at_least_1(self, name):
+        ones = {"d": 1, "heads": 1, "kv_heads": 1, "d_k": 1, "d_v": 1}
+        assert multi_head_parameters(**ones)["total"] == 4
+        for value in (0, 1.0):
+            with pytest.raises(ValueError, match=rf"^{name} must be a .* ≥ 1, got {value}"):
+                multi_head_parameters(**(ones | {name: value}))

@@ -1,5 +1,6 @@
 """attn_lib.positions: hand-worked values, and the property that defines each encoding."""
 
+import itertools
 import math
 from itertools import permutations
 
@@ -92,6 +93,13 @@ class TestSinusoidal:
         concatenated = sinusoidal_positions(6, d, layout="concatenated")
         order = [*range(0, d, 2), *range(1, d, 2)]
         np.testing.assert_array_equal(inter[:, order], concatenated)
+
+    def test_places_on_one_axis_or_on_three(self):
+        places = np.arange(24).reshape(2, 3, 4)
+        for layout in LAYOUTS:
+            flat = sinusoidal_positions(24, 6, layout=layout)
+            many = sinusoidal_positions(places, 6, layout=layout)
+            np.testing.assert_array_equal(many, flat.reshape(2, 3, 4, 6))
 
     @given(seeds, pairs, places, places)
     def test_an_offset_is_a_rotation_that_does_not_depend_on_the_place(self, seed, half, p, k):
@@ -289,8 +297,18 @@ class TestAlibi:
             alibi_bias(3, slopes=1, kind="both")
         with pytest.raises(ValueError, match="slopes must be finite"):
             alibi_bias(3, slopes=[1, np.nan])
-        with pytest.raises(ValueError, match="n must be a whole number"):
-            alibi_bias(-1, slopes=1)
+
+    @pytest.mark.parametrize(
+        ("bias", "options"), [(alibi_bias, {"slopes": 1}), (relative_bias, {"table": [1]})]
+    )
+    def test_sizes_are_whole_and_not_negative(self, bias, options):
+        assert bias(n=0, **options).shape == (0, 0)
+        assert bias(n=2, m=0, **options).shape == (2, 0)
+        for name, value in itertools.product(("n", "m"), (-1, 2.0)):
+            with pytest.raises(ValueError, match=rf"^{name} must be a .* ≥ 0, got {value}$"):
+                bias(**options, **({"n": 2} | {name: value}))
+        with pytest.raises(ValueError, match=r"^offset must be a whole number, got 0\.5"):
+            bias(n=2, offset=0.5, **options)
 
 
 class TestRelativeBias:
@@ -326,6 +344,13 @@ class TestEquivarianceGap:
         # Row i of PX is row ρ(i) of X. A layer that numbers its rows sees 1, 2, 3 stay.
         numbered = equivariance_gap(lambda X: np.arange(3.0)[:, None], np.zeros((3, 1)), [1, 2, 0])
         assert numbered == pytest.approx(math.sqrt(1 + 1 + 4))
+
+    def test_the_layer_gets_the_numbers_as_they_are(self):
+        seen = []
+        equivariance_gap(lambda X: seen.append(X.dtype) or X, [[1, 2], [3, 4]], [1, 0])
+        assert seen == [np.dtype(int)] * 2
+        with pytest.raises(ValueError, match=r"^X must be \(\.\.\., n, d\): got X \(2,\)"):
+            equivariance_gap(lambda X: X, [1, 2], [1, 0])
 
     def test_attention_alone_is_equivariant(self):
         for order in self.orders:
