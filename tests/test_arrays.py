@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from attn_lib.arrays import Axis, Shape, takes
+from attn_lib.arrays import Axis, Shape, keeps_precision, takes
 from attn_lib.rules import whole
 
 
@@ -26,9 +26,9 @@ class Pair(NamedTuple):
     second: np.ndarray
 
 
+@keeps_precision
 class State(NamedTuple):
     memory: np.ndarray
-    keeps_precision = True
 
 
 def dtypes_seen(*shapes, **options):
