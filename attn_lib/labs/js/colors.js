@@ -32,7 +32,10 @@ for (const [theme, kinds] of Object.entries(stops))
     };
   }
 
-/** The map of a theme: `colors[step]` as RGBA, `css[step]`, `dark[step]` (whether digits on it are black), and `ramp` for a colour bar. */
+/**
+ * The map of a theme: `colors[step]` as RGBA, `css[step]`, `dark[step]` (whether digits on it are black), and `ramp`
+ * for a colour bar.
+ */
 export const colorMap = (theme, kind) => maps[`${theme} ${kind}`];
 
 /** Which of the map's 256 steps shows `value`: weights on [0, limit], scores on [−limit, limit]. */
