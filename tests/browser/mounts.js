@@ -1,6 +1,6 @@
 // A kernel's side in a page: a plain model with anywidget's methods, and a ledger of what is still held.
 window.ledger = { timers: new Set(), frames: new Set(), observers: new Set(), saves: 0, paints: 0 };
-const keep = (set, clear, held, release) => {
+const keep = (set, clear, held) => {
   const [start, stop] = [window[set], window[clear]];
   window[set] = (run, ...rest) => {
     const id = start((...given) => (held.delete(id), run(...given)), ...rest);

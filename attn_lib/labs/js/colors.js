@@ -1,5 +1,5 @@
 // The two colour maps of the book, shared with matplotlib through colors.json.
-import stops from "../../colors.json";
+import stops from "../../colors.json" with { type: "json" };
 
 const STEPS = 256;
 

@@ -90,7 +90,7 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
       const alone = !byWeight || ranked.length <= TERMS_IN_TABLE + 1 ? ranked.length : TERMS_IN_TABLE;
       const others = listed.slice(alone);
       const needed = `${alone + (others.length ? 1 : 0) + 1} ${outputs}`;
-      if (needed !== shape) build(parseInt((shape = needed)), outputs);
+      if (needed !== shape) build(parseInt((shape = needed), 10), outputs);
 
       const sums = (keys) => Array.from({ length: d }, (_, r) => keys.reduce((sum, j) => sum + a[j] * V[j * d + r], 0));
       const weight = (keys) => keys.reduce((sum, j) => sum + a[j], 0);

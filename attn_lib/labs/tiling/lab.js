@@ -39,7 +39,7 @@ const MASKS = [
 ];
 
 const keeper = (mask) =>
-  ({ none: () => true, causal: causalMask(), window: windowMask(WINDOW), padding: (i, j) => j >= PADDED })[mask];
+  ({ none: () => true, causal: causalMask(), window: windowMask(WINDOW), padding: (_, j) => j >= PADDED })[mask];
 
 /** The tiles in the order in which they are read; a wholly masked one is `skipped`. */
 function tilesOf({ tile_queries: rows, tile_keys: cols, mask }) {

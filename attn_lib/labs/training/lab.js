@@ -158,7 +158,7 @@ function chartsOf(run, head) {
   };
 }
 
-function build({ model, signal, set, state }) {
+function build({ model, signal, set }) {
   let run = null;
   let weights = null;
   const controls = {
