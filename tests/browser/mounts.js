@@ -1,6 +1,6 @@
 // A kernel's side in a page: a plain model with anywidget's methods, and a ledger of what is still held.
 window.ledger = { timers: new Set(), frames: new Set(), observers: new Set(), saves: 0, paints: 0 };
-const keep = (set, clear, held, release) => {
+const keep = (set, clear, held) => {
   const [start, stop] = [window[set], window[clear]];
   window[set] = (run, ...rest) => {
     const id = start((...given) => (held.delete(id), run(...given)), ...rest);
@@ -11,12 +11,20 @@ const keep = (set, clear, held, release) => {
 };
 keep("setTimeout", "clearTimeout", ledger.timers);
 keep("requestAnimationFrame", "cancelAnimationFrame", ledger.frames);
-window.setInterval = () => { throw new Error("no lab needs an interval"); };
+window.setInterval = () => {
+  throw new Error("no lab needs an interval");
+};
 
 for (const name of ["ResizeObserver", "MutationObserver", "IntersectionObserver"])
   window[name] = class extends window[name] {
-    observe(...given) { ledger.observers.add(this); super.observe(...given); }
-    disconnect() { ledger.observers.delete(this); super.disconnect(); }
+    observe(...given) {
+      ledger.observers.add(this);
+      super.observe(...given);
+    }
+    disconnect() {
+      ledger.observers.delete(this);
+      super.disconnect();
+    }
   };
 
 for (const name of ["clearRect", "putImageData"]) {
@@ -53,5 +61,12 @@ window.mount = (model) => {
   const el = document.createElement("div");
   document.querySelector("main").append(el);
   const end = front.default.render({ model, el });
-  return { el, model, remove() { end(); el.remove(); } };
+  return {
+    el,
+    model,
+    remove() {
+      end();
+      el.remove();
+    },
+  };
 };

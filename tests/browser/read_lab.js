@@ -42,11 +42,17 @@ async (figure) => {
     label: svg.getAttribute("aria-label"),
     width: svg.getBoundingClientRect().width,
     texts: all("text", svg).map(text),
-    marks: all("path, circle, line", svg).flatMap((mark) => [...mark.attributes].map((given) => given.value)).join(" "),
+    marks: all("path, circle, line", svg)
+      .flatMap((mark) => [...mark.attributes].map((given) => given.value))
+      .join(" "),
   });
 
   return {
-    panels: Object.fromEntries(all("table[data-panel]").filter(within).map((table) => [named(table), panel(table)])),
+    panels: Object.fromEntries(
+      all("table[data-panel]")
+        .filter(within)
+        .map((table) => [named(table), panel(table)]),
+    ),
     controls: Object.fromEntries(
       inputs.map((input) => [input.dataset.control, input.type === "checkbox" ? input.checked : input.value]),
     ),

@@ -12,7 +12,10 @@ import { choice, flag, inOrder, permutation, real, whole } from "../js/settings.
 import { weightedSum } from "../js/sum.js";
 import { orderMoves, tokenRow } from "../js/token_row.js";
 
-const MASKS = [["none", "none"], ["causal", "causal (no future)"]];
+const MASKS = [
+  ["none", "none"],
+  ["causal", "causal (no future)"],
+];
 const TEMPERATURES = { low: 0.01, high: 100 };
 const SEEDS = 9999;
 
@@ -34,7 +37,10 @@ const token = (scene) => {
 function settings(state, model) {
   const scene = sceneOf(state.scene, model);
   return {
-    scene: choice(model.get("scenes").map(({ name }) => name), scene.name),
+    scene: choice(
+      model.get("scenes").map(({ name }) => name),
+      scene.name,
+    ),
     query: token(scene),
     order: permutation(count(scene)),
     d_k: whole(narrowest(scene), widest(scene)),
@@ -59,7 +65,9 @@ function project(scene, seedNumber) {
       Q: matmul(X, weights(1, width), n, d, width),
       K: matmul(X, weights(2, width), n, d, width),
       V: matmul(X, weights(3, d_v), n, d, d_v),
-      n, width, d_v,
+      n,
+      width,
+      d_v,
     };
   }
   const d = scene.X[0].length;
@@ -71,29 +79,48 @@ function project(scene, seedNumber) {
     Q: matmul(X, flat(scene.W_Q), n, d, width),
     K: matmul(X, flat(scene.W_K), n, d, width),
     V: matmul(X, flat(scene.W_V), n, d, d_v),
-    n, width, d_v,
+    n,
+    width,
+    d_v,
   };
 }
 
 /** Scores, weights and outputs of a state, tokens in their present order. */
 function attend({ tokens, outputs, Q, K, V, n, width, d_v }, state) {
   const S = attentionScores(takeRows(Q, width, state.order), takeRows(K, width, state.order), {
-    n, m: n, width,
+    n,
+    m: n,
+    width,
     d_k: state.d_k,
     scale: state.scale ? undefined : 1,
     mask: state.mask === "causal" ? causalMask() : undefined,
   });
   const A = attentionWeights(S, n, n, state.temperature);
   const values = takeRows(V, d_v, state.order);
-  return { n, d_v, outputs, tokens: state.order.map((token) => tokens[token]), S, A, V: values, O: matmul(A, values, n, n, d_v), row: state.order.indexOf(state.query) };
+  return {
+    n,
+    d_v,
+    outputs,
+    tokens: state.order.map((token) => tokens[token]),
+    S,
+    A,
+    V: values,
+    O: matmul(A, values, n, n, d_v),
+    row: state.order.indexOf(state.query),
+  };
 }
 
 /** One sentence that says what the picture shows. */
 function describe({ n, tokens, A, row }) {
-  const weights = Array.from(A.subarray(row * n, row * n + n), (weight, j) => [weight, tokens[j]]).sort((a, b) => b[0] - a[0]);
+  const weights = Array.from(A.subarray(row * n, row * n + n), (weight, j) => [weight, tokens[j]]).sort(
+    (a, b) => b[0] - a[0],
+  );
   const [first, second] = weights;
   const then = second && second[0] >= 0.005 ? `, then ${second[1]} (${fixed(second[0])})` : "";
-  return `${tokens[row]} reads ${first[1]} most (weight ${fixed(first[0])})${then}; its entropy is ${fixed(entropyBits(A, row * n, n))} of at most ${fixed(Math.log2(n))} bits.`;
+  return (
+    `${tokens[row]} reads ${first[1]} most (weight ${fixed(first[0])})${then}; its entropy is ` +
+    `${fixed(entropyBits(A, row * n, n))} of at most ${fixed(Math.log2(n))} bits.`
+  );
 }
 
 const radical = () => ["√", h("span", { class: "attn-root" }, sym("d", "k"))];
@@ -103,44 +130,103 @@ function build({ model, signal, set, state }) {
   let projectedFor = "";
   let result = null;
 
-  const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }), now: () => state().order });
+  const tokens = tokenRow({
+    signal,
+    onQuery: (query) => set({ query }),
+    onOrder: (order) => set({ order }),
+    now: () => state().order,
+  });
   const moves = orderMoves({ signal, order: () => state().order, onOrder: (order) => set({ order }) });
   const note = h("p", { class: "attn-note" });
 
   const controls = {
     scene: select({ control: "scene", label: "scene", signal, onInput: chooseScene }),
-    query: select({ control: "query", label: "query token", signal, onInput: (query) => set({ query: Number(query) }) }),
-    d_k: slider({ control: "d_k", label: ["key width ", sym("d", "k")], min: 1, max: 64, text: String, signal, onInput: (d_k) => set({ d_k }) }),
+    query: select({
+      control: "query",
+      label: "query token",
+      signal,
+      onInput: (query) => set({ query: Number(query) }),
+    }),
+    d_k: slider({
+      control: "d_k",
+      label: ["key width ", sym("d", "k")],
+      min: 1,
+      max: 64,
+      text: String,
+      signal,
+      onInput: (d_k) => set({ d_k }),
+    }),
     temperature: temperature({ ...TEMPERATURES, signal, onInput: (value) => set({ temperature: value }) }),
-    scale: checkbox({ control: "scale", label: ["divide the scores by ", ...radical()], signal, onInput: (on) => set({ scale: on }) }),
+    scale: checkbox({
+      control: "scale",
+      label: ["divide the scores by ", ...radical()],
+      signal,
+      onInput: (on) => set({ scale: on }),
+    }),
     mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask }) }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
   };
 
   function chooseScene(name) {
     const scene = sceneOf(name, model);
-    set({ scene: name, query: scene.query, order: inOrder(count(scene)), d_k: isRandom(scene) ? Math.min(16, scene.d_k) : widest(scene) });
+    set({
+      scene: name,
+      query: scene.query,
+      order: inOrder(count(scene)),
+      d_k: isRandom(scene) ? Math.min(16, scene.d_k) : widest(scene),
+    });
   }
 
   const readout = h("p", { class: "attn-readout" });
   const onCell = (row, col) => {
-    if (row < 0 || !result) return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its numbers.");
+    if (row < 0 || !result)
+      return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its numbers.");
     const { S, A, n } = result;
     const pair = `${result.tokens[row]} → ${result.tokens[col]}`;
     const score = S[row * n + col];
-    setText(readout, score === -Infinity ? `${pair}: forbidden by the mask, weight 0` : `${pair}: score ${fixed(score)}, weight ${fixed(A[row * n + col], 3)}`);
+    setText(
+      readout,
+      score === -Infinity
+        ? `${pair}: forbidden by the mask, weight 0`
+        : `${pair}: score ${fixed(score)}, weight ${fixed(A[row * n + col], 3)}`,
+    );
   };
   const onOutput = (row, col) => {
     if (row < 0) return onCell(-1, -1);
-    setText(readout, `output of ${result.tokens[row]}, ${result.outputs[col]}: ${fixed(result.O[row * result.d_v + col], 3)}`);
+    setText(
+      readout,
+      `output of ${result.tokens[row]}, ${result.outputs[col]}: ${fixed(result.O[row * result.d_v + col], 3)}`,
+    );
   };
   const onRow = (row) => set({ query: state().order[row] });
   const panels = {
-    scores: heatmap({ panel: "scores", kind: "scores", title: "Scores", unit: "key", digits: 1, onCell, onRow, signal }),
+    scores: heatmap({
+      panel: "scores",
+      kind: "scores",
+      title: "Scores",
+      unit: "key",
+      digits: 1,
+      onCell,
+      onRow,
+      signal,
+    }),
     weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", unit: "key", onCell, onRow, signal }),
-    output: heatmap({ panel: "output", kind: "scores", title: "Outputs", unit: "coordinate", corner: "coord.", onCell: onOutput, onRow, signal }),
+    output: heatmap({
+      panel: "output",
+      kind: "scores",
+      title: "Outputs",
+      unit: "coordinate",
+      corner: "coord.",
+      onCell: onOutput,
+      onRow,
+      signal,
+    }),
   };
-  const flow = h("div", { class: "attn-flow" }, Object.values(panels).map((panel) => panel.element));
+  const flow = h(
+    "div",
+    { class: "attn-flow" },
+    Object.values(panels).map((panel) => panel.element),
+  );
   const sum = weightedSum();
   const meter = meters();
   onCell(-1, -1);
@@ -160,9 +246,18 @@ function build({ model, signal, set, state }) {
 
       tokens.update({ tokens: projected.tokens, order: now.order, query: now.query });
       setText(note, scene.note);
-      controls.scene.update(now.scene, model.get("scenes").map(({ name, label }) => [name, label]));
-      controls.query.update(now.query, projected.tokens.map((text, token) => [token, text]));
-      controls.d_k.update(now.d_k, { most: widest(scene), why: isRandom(scene) ? "" : "Fixed here: it is the width of this scene’s vectors." });
+      controls.scene.update(
+        now.scene,
+        model.get("scenes").map(({ name, label }) => [name, label]),
+      );
+      controls.query.update(
+        now.query,
+        projected.tokens.map((text, token) => [token, text]),
+      );
+      controls.d_k.update(now.d_k, {
+        most: widest(scene),
+        why: isRandom(scene) ? "" : "Fixed here: it is the width of this scene’s vectors.",
+      });
       controls.temperature.update(now.temperature);
       controls.scale.update(now.scale);
       controls.mask.update(now.mask, MASKS);
@@ -170,14 +265,63 @@ function build({ model, signal, set, state }) {
 
       const cell = fit(flow, { width, rows: projected.tokens, panels: [projected.tokens, projected.tokens, outputs] });
       const shared = { n, theme, cell, rows: result.tokens, rowIds: now.order, current: row };
-      const byKey = { ...shared, m: n, cols: result.tokens, colIds: now.order, forbidden: now.mask === "none" ? undefined : Array.from(S, (value) => value === -Infinity) };
+      const byKey = {
+        ...shared,
+        m: n,
+        cols: result.tokens,
+        colIds: now.order,
+        forbidden: now.mask === "none" ? undefined : Array.from(S, (value) => value === -Infinity),
+      };
       const sentence = describe(result);
-      panels.scores.update({ ...byKey, values: S, limit: colorLimit(S), sentence: "Scores of every query (row) with every key (column)", formulaKey: now.scale, formula: () => [sym("S"), " = ", sym("Q"), sym("K"), h("sup", {}, "⊤"), ...(now.scale ? ["/", ...radical()] : [])] });
-      panels.weights.update({ ...byKey, values: A, sentence: `Weights. ${sentence}`, formulaKey: now.temperature === 1, formula: () => [sym("A"), " = softmax of each row", ...(now.temperature === 1 ? [] : [" of ", sym("S"), "/", sym("T")])] });
-      panels.output.update({ ...shared, m: d_v, cols: outputs, colIds: outputs, values: O, limit: colorLimit(O), sentence: "Output of every query (row), coordinate by coordinate", formula: () => [sym("O"), " = ", sym("A"), sym("V")] });
+      panels.scores.update({
+        ...byKey,
+        values: S,
+        limit: colorLimit(S),
+        sentence: "Scores of every query (row) with every key (column)",
+        formulaKey: now.scale,
+        formula: () => [
+          sym("S"),
+          " = ",
+          sym("Q"),
+          sym("K"),
+          h("sup", {}, "⊤"),
+          ...(now.scale ? ["/", ...radical()] : []),
+        ],
+      });
+      panels.weights.update({
+        ...byKey,
+        values: A,
+        sentence: `Weights. ${sentence}`,
+        formulaKey: now.temperature === 1,
+        formula: () => [
+          sym("A"),
+          " = softmax of each row",
+          ...(now.temperature === 1 ? [] : [" of ", sym("S"), "/", sym("T")]),
+        ],
+      });
+      panels.output.update({
+        ...shared,
+        m: d_v,
+        cols: outputs,
+        colIds: outputs,
+        values: O,
+        limit: colorLimit(O),
+        sentence: "Output of every query (row), coordinate by coordinate",
+        formula: () => [sym("O"), " = ", sym("A"), sym("V")],
+      });
       const a = A.subarray(row * n, row * n + n);
-      sum.update({ query: result.tokens[row], tokens: result.tokens, a, V, o: O.subarray(row * d_v, row * d_v + d_v), outputs });
-      meter.update({ "largest weight": fixed(Math.max(...a)), entropy: [`${fixed(entropyBits(A, row * n, n))} bits`, ` of at most ${fixed(Math.log2(n))}`] });
+      sum.update({
+        query: result.tokens[row],
+        tokens: result.tokens,
+        a,
+        V,
+        o: O.subarray(row * d_v, row * d_v + d_v),
+        outputs,
+      });
+      meter.update({
+        "largest weight": fixed(Math.max(...a)),
+        entropy: [`${fixed(entropyBits(A, row * n, n))} bits`, ` of at most ${fixed(Math.log2(n))}`],
+      });
       return sentence;
     },
   };

@@ -1,5 +1,6 @@
-// Edges of a trained model: what each weighs, what it carries, what its cut changes. The same as attn_lib.interventions, for two
-// layers of attention alone: there nothing but the second layer's softmax is not linear, so that a cut needs no whole forward pass.
+// Edges of a trained model: what each weighs, what it carries, what its cut changes. The same as
+// attn_lib.interventions, for two layers of attention alone: there nothing but the second layer's softmax is not
+// linear, so that a cut needs no whole forward pass.
 import { attentionScores, attentionWeights, causalMask, matmul, softmaxRow } from "../js/math.js";
 import { inOrder } from "../js/settings.js";
 
@@ -14,7 +15,9 @@ export function unpack(text, shapes) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   let at = 0;
   const number = () => half(bytes[at++] | (bytes[at++] << 8));
-  return Object.fromEntries(shapes.map(([name, [rows, width]]) => [name, Float64Array.from({ length: rows * width }, number)]));
+  return Object.fromEntries(
+    shapes.map(([name, [rows, width]]) => [name, Float64Array.from({ length: rows * width }, number)]),
+  );
 }
 
 /** out + Σ factor · d_m · (row m of M), in place. */
@@ -48,7 +51,10 @@ const attend = (projected, { width, d }, n) =>
 export function begin(model, tokens) {
   const { params, d, vocabulary } = model;
   const n = tokens.length;
-  const X = Float64Array.from({ length: n * d }, (_, at) => params.E[tokens[Math.floor(at / d)] * d + (at % d)] + params.P[at]);
+  const X = Float64Array.from(
+    { length: n * d },
+    (_, at) => params.E[tokens[Math.floor(at / d)] * d + (at % d)] + params.P[at],
+  );
   const toLogits = (M) => matmul(M, params.U, n, d, vocabulary);
   const first = attend(project(model, 0, X, n), model, n).map((head) => ({
     ...head,
@@ -71,8 +77,11 @@ function logProbability(logits, target) {
  * @param {object} model  `params`, `heads`, `d`, `width` of a head, `vocabulary`
  * @param {object} begun  of `begin`
  * @param {{cut: number[][], zero: number[][], renormalise: boolean, target: number}} state
- * @returns {{probabilities: Float64Array, logp: number, edges: () => {at: number[], weight: number, norm: number, effect: number, cut: boolean, silent: boolean}[]}}
- *   of each edge its layer, head, query and key, and its three numbers
+ * @returns {{
+ *   probabilities: Float64Array,
+ *   logp: number,
+ *   edges: () => {at: number[], weight: number, norm: number, effect: number, cut: boolean, silent: boolean}[],
+ * }} of each edge its layer, head, query and key, and its three numbers
  */
 export function contributions(model, { n, X, first, toLogits }, { cut, zero, renormalise, target }) {
   const { heads, d, width, vocabulary, params } = model;
@@ -100,8 +109,13 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
 
   const A0 = first.map(({ A }, head) => edit(A, 0, head));
   const X1 = X.slice();
-  for (let i = 0; i < n; i++) first.forEach(({ written }, head) => add(rowOf(X1, i, d), rowOf(A0[head], i, n), written));
-  const second = attend(project(model, 1, X1, n), model, n).map((head) => ({ ...head, logits: toLogits(head.written), query: rowOf(head.Q, last, width) }));
+  for (let i = 0; i < n; i++)
+    first.forEach(({ written }, head) => add(rowOf(X1, i, d), rowOf(A0[head], i, n), written));
+  const second = attend(project(model, 1, X1, n), model, n).map((head) => ({
+    ...head,
+    logits: toLogits(head.written),
+    query: rowOf(head.Q, last, width),
+  }));
   const A1 = second.map(({ A }, head) => edit(A, 1, head));
   const stream = matmul(rowOf(X1, last, d), params.U, 1, d, vocabulary);
   const rows = A1.map((A) => rowOf(A, last, n));
@@ -112,7 +126,17 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
   function late(head, i, j) {
     if (i !== last || rows[head][j] === 0) return 0;
     const row = used(rowOf(second[head].A, last, n), 1, head, last, j);
-    return logp - logProbability(add(logits.slice(), row.map((a, m) => a - rows[head][m]), second[head].logits), target);
+    return (
+      logp -
+      logProbability(
+        add(
+          logits.slice(),
+          row.map((a, m) => a - rows[head][m]),
+          second[head].logits,
+        ),
+        target,
+      )
+    );
   }
 
   /** Of the first layer: token i enters the second with another vector. */
@@ -137,7 +161,10 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
     return logp - logProbability(out, target);
   }
 
-  const layers = [[A0, first, early], [A1, second, late]];
+  const layers = [
+    [A0, first, early],
+    [A1, second, late],
+  ];
   return {
     probabilities: logits.map((value) => Math.exp(value - logits[target] + logp)),
     logp,
@@ -149,7 +176,14 @@ export function contributions(model, { n, X, first, toLogits }, { cut, zero, ren
           for (let i = 0; i < n; i++)
             for (let j = 0; j <= i; j++) {
               const weight = weights[i * n + j];
-              edges.push({ at: [layer, head, i, j], weight, norm: weight * parts[head].lengths[j], effect: effect(head, i, j), cut: isCut.has(number(layer, head, i, j)), silent });
+              edges.push({
+                at: [layer, head, i, j],
+                weight,
+                norm: weight * parts[head].lengths[j],
+                effect: effect(head, i, j),
+                cut: isCut.has(number(layer, head, i, j)),
+                silent,
+              });
             }
           return edges;
         }),

@@ -1,4 +1,5 @@
-// ContributionLab: the edges of a trained model, by weight, by what they carry and by what their cut costs; cut them and see.
+// ContributionLab: the edges of a trained model, by weight, by what they carry and by what their cut costs; cut them
+// and see.
 import { colorLimit } from "../js/colors.js";
 import { bars } from "../js/bars.js";
 import { chart, inHtml } from "../js/chart.js";
@@ -22,7 +23,10 @@ const SMALL = 0.01; // nats
 const weight = { sym: "a", sub: "ij" };
 const MEASURES = {
   weight: { words: "attention weight", label: [weight] },
-  norm: { words: "length of what it carries", label: ["‖", weight, " ", { sym: "v", sub: "j" }, " ", { sym: "W", sub: "O" }, "‖"] },
+  norm: {
+    words: "length of what it carries",
+    label: ["‖", weight, " ", { sym: "v", sub: "j" }, " ", { sym: "W", sub: "O" }, "‖"],
+  },
   effect: { words: "what its cut costs", label: ["log ", { sym: "p" }, " lost, nats"] },
 };
 const NAMES = Object.keys(MEASURES);
@@ -39,7 +43,11 @@ function settings(state, model) {
     seed: whole(0, SEEDS),
     sort: choice(NAMES),
     renormalise: flag,
-    cut: tuples(4, (edge) => isHead(edge) && edge[2] < n && edge[3] <= edge[2], "layer,head,query,key of each edge, key ≤ query"),
+    cut: tuples(
+      4,
+      (edge) => isHead(edge) && edge[2] < n && edge[3] <= edge[2],
+      "layer,head,query,key of each edge, key ≤ query",
+    ),
     zero: tuples(2, isHead, "layer,head of each silent head"),
   };
 }
@@ -47,9 +55,17 @@ function settings(state, model) {
 /** The sequence: `period` tokens drawn, twice without the last, which is the right answer. */
 function sequence({ period, seed: drawn }, vocabulary) {
   const darts = uniforms(drawn, 0, vocabulary);
-  const once = inOrder(vocabulary).sort((a, b) => darts[a] - darts[b]).slice(0, period);
+  const once = inOrder(vocabulary)
+    .sort((a, b) => darts[a] - darts[b])
+    .slice(0, period);
   const tokens = [...once, ...once].slice(0, -1);
-  return { once, tokens, n: tokens.length, target: once.at(-1), names: tokens.map((_, i) => String.fromCharCode(65 + (i % period)) + (i < period ? "" : "′")) };
+  return {
+    once,
+    tokens,
+    n: tokens.length,
+    target: once.at(-1),
+    names: tokens.map((_, i) => String.fromCharCode(65 + (i % period)) + (i < period ? "" : "′")),
+  };
 }
 
 const size = (edge, measure) => Math.round(Math.abs(edge[measure]) * 1e9); // rounding errors are no order
@@ -61,12 +77,23 @@ function toggled(list, item) {
 const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 function describe({ edges, byEffect, probabilities, logp, target, names, nameOf }, { cut, zero, period }) {
-  const done = [cut.length && `${count(cut.length, "edge")} cut`, zero.length && `${count(zero.length, "head")} silent`].filter(Boolean).join(" and ");
+  const done = [cut.length && `${count(cut.length, "edge")} cut`, zero.length && `${count(zero.length, "head")} silent`]
+    .filter(Boolean)
+    .join(" and ");
   const [first] = byEffect;
-  const dear = first && size(first, "effect") > 0 ? `The edge that matters most is ${nameOf(first.at)}, weight ${fixed(first.weight)}: its cut costs ${fixed(first.effect)} nats.` : "No edge that is left has any effect.";
+  const dear =
+    first && size(first, "effect") > 0
+      ? `The edge that matters most is ${nameOf(first.at)}, weight ${fixed(first.weight)}: its cut ` +
+        `costs ${fixed(first.effect)} nats.`
+      : "No edge that is left has any effect.";
   const large = edges.filter(({ weight }) => weight > LARGE);
   const idle = large.filter(({ effect }) => Math.abs(effect) < SMALL).length;
-  return `${done ? `With ${done}, the` : "The"} right answer ${names[period - 1]} has probability ${fixed(probabilities[target], 3)} (log p ${fixed(logp)}). ${dear} Of ${count(large.length, "edge")} with a weight over ${LARGE}, ${idle} change log p by less than ${SMALL}.`;
+  return (
+    `${done ? `With ${done}, the` : "The"} right answer ${names[period - 1]} has probability ` +
+    `${fixed(probabilities[target], 3)} (log p ${fixed(logp)}). ${dear} Of ` +
+    `${count(large.length, "edge")} with a weight over ${LARGE}, ${idle} change log p by less than ` +
+    `${SMALL}.`
+  );
 }
 
 function build({ model, signal, set, state }) {
@@ -82,33 +109,68 @@ function build({ model, signal, set, state }) {
   const toggle = (edge) => set({ cut: toggled(state().cut, edge) });
   const controls = {
     seed: seed({ label: "sequence", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
-    period: slider({ control: "period", label: "period", min: SHORTEST, max: LONGEST, text: String, signal, onInput: (period) => set({ period }) }),
+    period: slider({
+      control: "period",
+      label: "period",
+      min: SHORTEST,
+      max: LONGEST,
+      text: String,
+      signal,
+      onInput: (period) => set({ period }),
+    }),
     sort: select({ control: "sort", label: "edges by", signal, onInput: (sort) => set({ sort }) }),
-    renormalise: checkbox({ control: "renormalise", label: "after a cut, let the row’s other weights grow", signal, onInput: (renormalise) => set({ renormalise }) }),
+    renormalise: checkbox({
+      control: "renormalise",
+      label: "after a cut, let the row’s other weights grow",
+      signal,
+      onInput: (renormalise) => set({ renormalise }),
+    }),
   };
-  const silencers = everyHead.map((head) => checkbox({ control: `zero-${head.join("-")}`, label: `silence ${titleOf(head)}`, signal, onInput: () => set({ zero: toggled(state().zero, head) }) }));
+  const silencers = everyHead.map((head) =>
+    checkbox({
+      control: `zero-${head.join("-")}`,
+      label: `silence ${titleOf(head)}`,
+      signal,
+      onInput: () => set({ zero: toggled(state().zero, head) }),
+    }),
+  );
 
   const readout = h("p", { class: "attn-readout" });
   const onCell = (head) => (i, j) => {
     const edge = result?.all.find(({ at }) => String(at) === `${[head, i, j]}`);
     if (!edge) return setText(readout, "Choose a cell to cut its edge or to put it back. The framed row answers.");
     const { at, weight, norm, effect, cut } = edge;
-    setText(readout, `${result.nameOf(at)} (query ${i}, key ${j}, from 0): ${cut ? "cut" : `weight ${fixed(weight, 3)}, carries ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`);
+    setText(
+      readout,
+      `${result.nameOf(at)} (query ${i}, key ${j}, from 0): ` +
+        `${cut ? "cut" : `weight ${fixed(weight, 3)}, carries ${fixed(norm)}, its cut costs ${fixed(effect)} nats`}`,
+    );
   };
   const panelsOf = (name) =>
-    everyHead.map((head, which) => heatmap({
-      panel: `${name}s`, kind: name === "effect" ? "scores" : "weights", title: titleOf(head), attributes: { "data-head": which },
-      onCell: onCell(head), onRow: (i, j) => j <= i && toggle([...head, i, j]), signal,
-    }));
+    everyHead.map((head, which) =>
+      heatmap({
+        panel: `${name}s`,
+        kind: name === "effect" ? "scores" : "weights",
+        title: titleOf(head),
+        attributes: { "data-head": which },
+        onCell: onCell(head),
+        onRow: (i, j) => j <= i && toggle([...head, i, j]),
+        signal,
+      }),
+    );
   const panels = Object.fromEntries(NAMES.map((name) => [name, panelsOf(name)]));
   const flow = h("div", { class: "attn-flow attn-edges" });
 
   const cuts = h("div", { class: "attn-cuts", role: "group", "aria-label": "Edges that are cut", tabindex: -1 });
-  cuts.addEventListener("click", ({ target }) => {
-    if (!target.dataset.edge) return;
-    cuts.focus({ preventScroll: true }); // the button goes away
-    toggle(target.dataset.edge.split(",").map(Number));
-  }, { signal });
+  cuts.addEventListener(
+    "click",
+    ({ target }) => {
+      if (!target.dataset.edge) return;
+      cuts.focus({ preventScroll: true }); // the button goes away
+      toggle(target.dataset.edge.split(",").map(Number));
+    },
+    { signal },
+  );
 
   const answers = bars({ panel: "answers", title: "What comes next?", heads: ["token", "probability"] });
   const headings = ["weight", "carries", "nats lost"].map((words) => h("th", { scope: "col" }, words));
@@ -119,9 +181,23 @@ function build({ model, signal, set, state }) {
     return { button, cells, tr: h("tr", {}, h("th", { scope: "row" }, button), cells) };
   });
   const table = h(
-    "div", { class: "attn-panel" },
+    "div",
+    { class: "attn-panel" },
     panelTitle(`The first ${LISTED} edges`, h("span", { class: "attn-formula" }, "choose one to cut it")),
-    h("div", { class: "attn-scroll attn-measured attn-edgelist" }, h("table", { "data-panel": "edges", "aria-label": "The first edges" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings)), h("tbody", {}, rows.map(({ tr }) => tr)))),
+    h(
+      "div",
+      { class: "attn-scroll attn-measured attn-edgelist" },
+      h(
+        "table",
+        { "data-panel": "edges", "aria-label": "The first edges" },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "query ← key"), headings)),
+        h(
+          "tbody",
+          {},
+          rows.map(({ tr }) => tr),
+        ),
+      ),
+    ),
   );
   const scatter = chart({ panel: "scatter", title: "What its cut costs, edge by edge", height: 210 });
   const meter = meters();
@@ -148,19 +224,46 @@ function build({ model, signal, set, state }) {
     const { words, label } = MEASURES[sort];
     const shown = panels[sort];
     if (flow.firstChild !== shown[0].element) flow.replaceChildren(...shown.map(({ element }) => element));
-    const cell = fitMultiples(flow, { width, rows: names, cols: names, titles: ["‖aij vj WO‖, silent"], lines: width < 500 ? 4 : heads });
+    const cell = fitMultiples(flow, {
+      width,
+      rows: names,
+      cols: names,
+      titles: ["‖aij vj WO‖, silent"],
+      lines: width < 500 ? 4 : heads,
+    });
     const places = inOrder(n);
     const forbidden = inOrder(n * n).map((at) => at % n > at / n);
-    const view = { n, m: n, theme, cell, rows: names, cols: names, rowIds: places, colIds: places, current: n - 1, forbidden };
+    const view = {
+      n,
+      m: n,
+      theme,
+      cell,
+      rows: names,
+      cols: names,
+      rowIds: places,
+      colIds: places,
+      current: n - 1,
+      forbidden,
+    };
     if (sort !== "weight") view.limit = colorLimit(all.map((edge) => edge[sort]));
     shown.forEach((heat, which) => {
       const own = all.filter(({ at }) => at[0] * heads + at[1] === which);
       const [values, later] = [new Float64Array(n * n), []];
-      for (const { at: [, , i, j], cut, [sort]: value } of own) [values[i * n + j], later[i * n + j]] = [value, cut];
+      for (const {
+        at: [, , i, j],
+        cut,
+        [sort]: value,
+      } of own)
+        [values[i * n + j], later[i * n + j]] = [value, cut];
       const formulaKey = own[0].silent;
       heat.update({
-        ...view, values, later, formulaKey,
-        boxes: own.filter(({ cut }) => cut).map(({ at: [, , row, col] }) => ({ kind: "word", row, col, rows: 1, cols: 1, word: "×" })),
+        ...view,
+        values,
+        later,
+        formulaKey,
+        boxes: own
+          .filter(({ cut }) => cut)
+          .map(({ at: [, , row, col] }) => ({ kind: "word", row, col, rows: 1, cols: 1, word: "×" })),
         sentence: `${words}, ${titleOf(everyHead[which])}`,
         formula: () => [...inHtml(label), formulaKey ? ", silent" : ""],
       });
@@ -168,7 +271,16 @@ function build({ model, signal, set, state }) {
   }
 
   function drawCuts({ nameOf }, { cut }) {
-    patch(cuts, [h("span", {}, cut.length ? "Cut:" : "Nothing is cut."), ...cut.map((edge) => h("button", { type: "button", class: "attn-chip", "data-edge": edge, "aria-label": `Put back ${nameOf(edge)}` }, `${nameOf(edge)} ×`))]);
+    patch(cuts, [
+      h("span", {}, cut.length ? "Cut:" : "Nothing is cut."),
+      ...cut.map((edge) =>
+        h(
+          "button",
+          { type: "button", class: "attn-chip", "data-edge": edge, "aria-label": `Put back ${nameOf(edge)}` },
+          `${nameOf(edge)} ×`,
+        ),
+      ),
+    ]);
   }
 
   function drawScatter({ edges, byEffect, names }, { sort }, width) {
@@ -178,10 +290,31 @@ function build({ model, signal, set, state }) {
     const dear = byEffect.slice(0, NAMED).filter(({ effect }) => Math.abs(effect) >= SMALL);
     scatter.update({
       width,
-      x: { label: [`${MEASURES[across].words} `, ...MEASURES[across].label], domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02] },
-      y: { label: "nats lost", domain: [5 * Math.floor((Math.min(0, ...costs) + SMALL) / 5), 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5)] },
-      series: ["accent", "cool"].map((color, layer) => ({ name: `layer ${layer + 1}`, kind: "dots", cap: layer ? "square" : "round", color, quiet: true, points: points(layer) })),
-      notes: dear.map((edge) => ({ x: edge[across], y: edge.effect, text: `${names[edge.at[2]]} ← ${names[edge.at[3]]}`, ring: false })),
+      x: {
+        label: [`${MEASURES[across].words} `, ...MEASURES[across].label],
+        domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02],
+      },
+      y: {
+        label: "nats lost",
+        domain: [
+          5 * Math.floor((Math.min(0, ...costs) + SMALL) / 5),
+          5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5),
+        ],
+      },
+      series: ["accent", "cool"].map((color, layer) => ({
+        name: `layer ${layer + 1}`,
+        kind: "dots",
+        cap: layer ? "square" : "round",
+        color,
+        quiet: true,
+        points: points(layer),
+      })),
+      notes: dear.map((edge) => ({
+        x: edge[across],
+        y: edge.effect,
+        text: `${names[edge.at[2]]} ← ${names[edge.at[3]]}`,
+        ring: false,
+      })),
       sentence: `${edges.length} edges; the dearest are named.`,
     });
   }
@@ -189,7 +322,12 @@ function build({ model, signal, set, state }) {
   return {
     elements: [
       controlGrid([...Object.values(controls), ...silencers]),
-      flow, readout, cuts, h("div", { class: "attn-pair" }, answers.element, table), scatter.element, meter.element,
+      flow,
+      readout,
+      cuts,
+      h("div", { class: "attn-pair" }, answers.element, table),
+      scatter.element,
+      meter.element,
     ],
     draw(now, look) {
       result = compute(now);
@@ -205,7 +343,10 @@ function build({ model, signal, set, state }) {
       const chances = once.map((token) => probabilities[token]);
       const others = chances.reduce((rest, p) => rest - p, 1);
       const says = [...names.slice(0, now.period - 1), `${names[now.period - 1]}, right`, "any other"];
-      answers.update({ most: 1, rows: [...chances, others].map((value, at) => ({ name: says[at], value, text: fixed(value, 3) })) });
+      answers.update({
+        most: 1,
+        rows: [...chances, others].map((value, at) => ({ name: says[at], value, text: fixed(value, 3) })),
+      });
       rows.forEach(({ button, cells, tr }, rank) => {
         const entry = ranking[rank];
         tr.hidden = !entry;
@@ -218,7 +359,10 @@ function build({ model, signal, set, state }) {
       });
       drawScatter(result, now, look.width);
       const agreement = (name) => {
-        const found = spearman(edges.map((edge) => edge[name]), edges.map(({ effect }) => Math.abs(effect)));
+        const found = spearman(
+          edges.map((edge) => edge[name]),
+          edges.map(({ effect }) => Math.abs(effect)),
+        );
         return Number.isNaN(found) ? "none" : fixed(found);
       };
       meter.update({

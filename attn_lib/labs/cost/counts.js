@@ -23,7 +23,10 @@ function linearCost(n, d) {
   const rows = Math.min(CHUNK, n);
   const state = d * (d + 1);
   const features = rows * d;
-  return { operations: n * d * d + n * d * (d + 1), memory: Math.max(state + 3 * features, 3 * state + features, state + features + 2 * rows * d) };
+  return {
+    operations: n * d * d + n * d * (d + 1),
+    memory: Math.max(state + 3 * features, 3 * state + features, state + features + 2 * rows * d),
+  };
 }
 
 /** Multiply-adds, and numbers held beside Q, K, V and O, of one head of width `d` on n tokens. */

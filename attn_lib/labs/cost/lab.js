@@ -34,7 +34,13 @@ const sharing = (d) => {
 
 const settings = (state) => {
   const d = whole(1, WIDEST);
-  return { n: whole(1, LONGEST), d, h: sharing(d.clean(state.d)), window: whole(1, LONGEST), variant: choice(VARIANTS.map(([name]) => name)) };
+  return {
+    n: whole(1, LONGEST),
+    d,
+    h: sharing(d.clean(state.d)),
+    window: whole(1, LONGEST),
+    variant: choice(VARIANTS.map(([name]) => name)),
+  };
 };
 
 /** Multiply-adds of scores and mixing, and bytes, of one variant on n tokens. */
@@ -47,9 +53,18 @@ function spent(variant, n, { d, h: heads, window }) {
 /** Where curves cross, and how high. */
 function crossings({ variant, d, h: heads, window }, state) {
   const full = (n) => 2 * n * n * d;
-  if (variant === "cached") return [[4 * d - 1, "n = 4d − 1"], [12 * d - 1, "n = 12d − 1"]].map(([x, text]) => ({ x, y: x * (x + 1) * d, text }));
+  if (variant === "cached")
+    return [
+      [4 * d - 1, "n = 4d − 1"],
+      [12 * d - 1, "n = 12d − 1"],
+    ].map(([x, text]) => ({ x, y: x * (x + 1) * d, text }));
   const own = { windowed: [[window, "n = w"]], linear: [[d / heads + 0.5, "n = d/h + ½"]] }[variant] ?? [];
-  return [[2 * d, "n = 2d"], [6 * d, "n = 6d"], ...own].map(([x, text]) => ({ x, y: text === "n = w" ? spent("windowed", window, state).operations : full(x), text, side: text.endsWith("d") ? undefined : "right" }));
+  return [[2 * d, "n = 2d"], [6 * d, "n = 6d"], ...own].map(([x, text]) => ({
+    x,
+    y: text === "n = w" ? spent("windowed", window, state).operations : full(x),
+    text,
+    side: text.endsWith("d") ? undefined : "right",
+  }));
 }
 
 const sup = (text) => h("sup", {}, text);
@@ -64,25 +79,42 @@ const WORDS = {
   },
   cached: {
     operations: () => [[n(), "(", n(), " + 1)", d()], (now) => `= ${now.n} · ${now.n + 1} · ${now.d}`],
-    memory: () => [["2", n(), d(), " kept, ", heads(), n(), " weights"], (now) => `= ${now.n} · ${2 * now.d + now.h} · 2 bytes`],
-    note: (now) => `Token after token: the newest reads the keys and values kept of all before it, here with ${scientific(2 * now.n * now.d)} multiply-adds. The same numbers as full causal attention; without causality nothing could be kept.`,
+    memory: () => [
+      ["2", n(), d(), " kept, ", heads(), n(), " weights"],
+      (now) => `= ${now.n} · ${2 * now.d + now.h} · 2 bytes`,
+    ],
+    note: (now) =>
+      "Token after token: the newest reads the keys and values kept of all before it, here with " +
+      `${scientific(2 * now.n * now.d)} multiply-adds. The same numbers as full causal attention; ` +
+      "without causality nothing could be kept.",
   },
   tiled: {
     operations: () => [["2", n(), sup("2"), d()], (now) => `= 2 · ${now.n}² · ${now.d}`],
     memory: () => [[heads(), " tiles of 256 × 1024"], () => "whatever n is"],
-    note: () => "The same function with the same operations. Only one tile of scores is held in each head, so that memory does not grow.",
+    note: () =>
+      "The same function with the same operations. Only one tile of scores is held in each head, so " +
+      "that memory does not grow.",
   },
   windowed: {
     operations: () => [["about 2", n(), w(), d()], () => "in whole tiles"],
     memory: (now) => [[heads(), ` tiles of ${windowTile(now.window).join(" × ")} at most`], () => "whatever n is"],
     note: (now) =>
-      `Another function: a query sees the ${now.window === 1 ? "key of its own token only" : `${now.window} keys up to its own`}. ` +
-      (now.window === 1 ? "Nothing else can ever be read." : `To read from the last token back to the first takes ⌈(n − 1)/(w − 1)⌉ = ${Math.ceil((now.n - 1) / (now.window - 1))} layers.`),
+      "Another function: a query sees the " +
+      `${now.window === 1 ? "key of its own token only" : `${now.window} keys up to its own`}. ` +
+      (now.window === 1
+        ? "Nothing else can ever be read."
+        : "To read from the last token back to the first takes ⌈(n − 1)/(w − 1)⌉ = " +
+          `${Math.ceil((now.n - 1) / (now.window - 1))} layers.`),
   },
   linear: {
-    operations: () => [[n(), "(2", d(), sup("2"), "/", heads(), " + ", d(), ")"], (now) => `= ${now.n} · (2 · ${now.d}²/${now.h} + ${now.d})`],
+    operations: () => [
+      [n(), "(2", d(), sup("2"), "/", heads(), " + ", d(), ")"],
+      (now) => `= ${now.n} · (2 · ${now.d}²/${now.h} + ${now.d})`,
+    ],
     memory: (now) => [[heads(), ` states of ${now.d / now.h} × ${now.d / now.h + 1}`], () => "whatever n is"],
-    note: () => "Another function: φ(q)·φ(k) in place of exp(q·k/√dₖ). The keys are summed up once, and each query reads the sum.",
+    note: () =>
+      "Another function: φ(q)·φ(k) in place of exp(q·k/√dₖ). The keys are summed up once, and each " +
+      "query reads the sum.",
   },
 };
 const LAYER = {
@@ -93,10 +125,23 @@ const LAYER = {
 /** The formulas of the present variant and of the layer around it. */
 function formulaTable() {
   const rows = ["attention", "projections", "feed-forward", "memory"].map((name, row) => {
-    const cells = [h("td", { class: "attn-in-symbols" }), h("td", { class: "attn-in-numbers" }), h("td", { "data-row": row, "data-col": 0 })];
+    const cells = [
+      h("td", { class: "attn-in-symbols" }),
+      h("td", { class: "attn-in-numbers" }),
+      h("td", { "data-row": row, "data-col": 0 }),
+    ];
     return { cells, tr: h("tr", {}, h("th", { scope: "row" }, name), cells) };
   });
-  const element = h("table", { "data-panel": "formulas", class: "attn-formulas" }, h("caption", { class: "attn-sr" }, "What one layer spends: multiply-adds, and memory"), h("tbody", {}, rows.map(({ tr }) => tr)));
+  const element = h(
+    "table",
+    { "data-panel": "formulas", class: "attn-formulas" },
+    h("caption", { class: "attn-sr" }, "What one layer spends: multiply-adds, and memory"),
+    h(
+      "tbody",
+      {},
+      rows.map(({ tr }) => tr),
+    ),
+  );
   return {
     element,
     update(now, cost, layer) {
@@ -124,11 +169,34 @@ function longTable() {
   const rows = VARIANTS.map(([name], row) => {
     const bars = kinds.map(() => h("span"));
     const values = kinds.map((_, col) => h("td", { "data-row": row, "data-col": col }));
-    const cells = kinds.flatMap((kind, col) => [h("td", { class: "attn-barcell attn-decades", style: `--decades: ${DECADES[kind][1] - DECADES[kind][0]}` }, bars[col]), values[col]]);
+    const cells = kinds.flatMap((kind, col) => [
+      h(
+        "td",
+        { class: "attn-barcell attn-decades", style: `--decades: ${DECADES[kind][1] - DECADES[kind][0]}` },
+        bars[col],
+      ),
+      values[col],
+    ]);
     return { name, bars, values, tr: h("tr", {}, h("th", { scope: "row" }, name), cells) };
   });
   const head = kinds.map((kind) => h("th", { scope: "colgroup", colspan: 2 }, kind));
-  const element = h("table", { "data-panel": "long", class: "attn-long" }, h("caption", { class: "attn-sr" }, "Every variant at a context of 128k tokens"), h("colgroup", {}, h("col"), kinds.flatMap((kind) => [h("col"), h("col", { class: `attn-${kind}-column` })])), h("thead", {}, h("tr", {}, h("td"), head)), h("tbody", {}, rows.map(({ tr }) => tr)));
+  const element = h(
+    "table",
+    { "data-panel": "long", class: "attn-long" },
+    h("caption", { class: "attn-sr" }, "Every variant at a context of 128k tokens"),
+    h(
+      "colgroup",
+      {},
+      h("col"),
+      kinds.flatMap((kind) => [h("col"), h("col", { class: `attn-${kind}-column` })]),
+    ),
+    h("thead", {}, h("tr", {}, h("td"), head)),
+    h(
+      "tbody",
+      {},
+      rows.map(({ tr }) => tr),
+    ),
+  );
   return {
     element,
     update(state) {
@@ -137,7 +205,11 @@ function longTable() {
         tr.classList.toggle("attn-current", name === state.variant);
         kinds.forEach((kind, col) => {
           const [low, high] = DECADES[kind];
-          setStyle(bars[col], "inline-size", `${Math.min(100, Math.max(0, (100 * (Math.log10(cost[kind]) - low)) / (high - low))).toFixed(2)}%`);
+          setStyle(
+            bars[col],
+            "inline-size",
+            `${Math.min(100, Math.max(0, (100 * (Math.log10(cost[kind]) - low)) / (high - low))).toFixed(2)}%`,
+          );
           values[col].dataset.value = cost[kind];
           setText(values[col], kind === "memory" ? byteSize(cost[kind]) : scientific(cost[kind]));
         });
@@ -151,8 +223,10 @@ function describe(state, cost, share) {
   const name = VARIANTS.find(([variant]) => variant === state.variant)[1];
   const against = state.variant === "full" ? "" : `, where full attention holds ${byteSize(full.memory)} of weights`;
   return (
-    `${name[0].toUpperCase()}${name.slice(1)}: at n = ${state.n}, d = ${state.d}, h = ${state.h} it takes ${scientific(cost.operations)} multiply-adds, ${fixed(100 * share, 0)} % of the layer, ` +
-    `and holds ${byteSize(cost.memory)}. At a context of 128k, ${scientific(long.operations)} and ${byteSize(long.memory)}${against}.`
+    `${name[0].toUpperCase()}${name.slice(1)}: at n = ${state.n}, d = ${state.d}, h = ${state.h} it ` +
+    `takes ${scientific(cost.operations)} multiply-adds, ${fixed(100 * share, 0)} % of the layer, ` +
+    `and holds ${byteSize(cost.memory)}. At a context of 128k, ${scientific(long.operations)} and ` +
+    `${byteSize(long.memory)}${against}.`
   );
 }
 
@@ -166,20 +240,46 @@ function variantLines(state, lengths, kind) {
     else lines.set(key, { names: [name], points });
   }
   const quiet = { thin: true, color: "muted", dot: false };
-  const drawn = [...lines.values()].map(({ names, points }) => ({ name: names.join(", "), label: names.join(", "), dash: "none", points, ...(names.includes(state.variant) ? { color: "accent" } : quiet) }));
+  const drawn = [...lines.values()].map(({ names, points }) => ({
+    name: names.join(", "),
+    label: names.join(", "),
+    dash: "none",
+    points,
+    ...(names.includes(state.variant) ? { color: "accent" } : quiet),
+  }));
   return drawn.sort((a, b) => (a.color === "accent") - (b.color === "accent")); // the present one on top
 }
 
 const beside = { thin: true, color: "cool", dash: "5 3", dot: false };
 
 function build({ signal, set }) {
-  const power = (options) => slider({ toInput: Math.log2, fromInput: (position) => Math.round(2 ** position), text: String, signal, ...options });
+  const power = (options) =>
+    slider({
+      toInput: Math.log2,
+      fromInput: (position) => Math.round(2 ** position),
+      text: String,
+      signal,
+      ...options,
+    });
   const controls = {
     variant: select({ control: "variant", label: "variant", signal, onInput: (variant) => set({ variant }) }),
-    n: power({ control: "n", label: ["context ", n()], min: 4, max: 20, step: 0.25, onInput: (length) => set({ n: length }) }),
+    n: power({
+      control: "n",
+      label: ["context ", n()],
+      min: 4,
+      max: 20,
+      step: 0.25,
+      onInput: (length) => set({ n: length }),
+    }),
     d: power({ control: "d", label: ["model width ", d()], min: 6, max: 14, onInput: (width) => set({ d: width }) }),
     h: power({ control: "h", label: ["heads ", heads()], min: 0, max: 7, onInput: (number) => set({ h: number }) }),
-    window: power({ control: "window", label: ["window ", w()], min: 4, max: 16, onInput: (window) => set({ window }) }),
+    window: power({
+      control: "window",
+      label: ["window ", w()],
+      min: 4,
+      max: 16,
+      onInput: (window) => set({ window }),
+    }),
   };
   const formulas = formulaTable();
   const long = longTable();
@@ -197,8 +297,15 @@ function build({ signal, set }) {
     const line = (name, label, f) => ({ name, label, points: lengths.map((length) => [length, f(length)]), ...beside });
     return (lines = {
       key,
-      operations: [line("projections", "projections", (length) => 4 * length * state.d ** 2), line("projections and feed-forward", "with feed-forward", (length) => 12 * length * state.d ** 2), ...variantLines(state, lengths, "operations")],
-      memory: [line("Q, K, V and O", "Q, K, V, O", (length) => 4 * length * state.d * BYTES), ...variantLines(state, lengths, "memory")],
+      operations: [
+        line("projections", "projections", (length) => 4 * length * state.d ** 2),
+        line("projections and feed-forward", "with feed-forward", (length) => 12 * length * state.d ** 2),
+        ...variantLines(state, lengths, "operations"),
+      ],
+      memory: [
+        line("Q, K, V and O", "Q, K, V, O", (length) => 4 * length * state.d * BYTES),
+        ...variantLines(state, lengths, "memory"),
+      ],
     });
   };
   const decades = (series) => {
@@ -211,9 +318,19 @@ function build({ signal, set }) {
       controlGrid(controls, "attn-wide-values"),
       formulas.element,
       note,
-      h("div", { class: "attn-columns" }, Object.values(charts).map(({ element }) => element)),
+      h(
+        "div",
+        { class: "attn-columns" },
+        Object.values(charts).map(({ element }) => element),
+      ),
       panelTitle("At a context of 128k tokens", null, "attn-short"),
-      h("p", { class: "attn-note" }, `Logarithmic bars: operations from ${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`),
+      h(
+        "p",
+        { class: "attn-note" },
+        "Logarithmic bars: operations from " +
+          `${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ` +
+          `${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`,
+      ),
       long.element,
     ],
     after: [theNumbers(Object.values(charts), signal)],
@@ -222,17 +339,43 @@ function build({ signal, set }) {
       for (const name of ["n", "d", "h", "window"]) controls[name].update(now[name]);
       const cost = spent(now.variant, now.n, now);
       const layer = layerCost(now.n, now.d);
-      const sentence = describe(now, cost, cost.operations / (cost.operations + layer.projections + layer.feed_forward));
+      const sentence = describe(
+        now,
+        cost,
+        cost.operations / (cost.operations + layer.projections + layer.feed_forward),
+      );
       formulas.update(now, cost, layer);
       setText(note, WORDS[now.variant].note(now));
       long.update(now);
 
       const columns = width >= 2 * COLUMN.least + COLUMN.gap ? 2 : 1;
-      const x = { label: ["context length ", { sym: "n" }], scale: "log", domain: [LENGTHS[0], LONGEST], ticks: [32, 1024, 32768, LONGEST], text: (value) => (value >= LONGEST ? "1M" : value >= 1024 ? `${value / 1024}k` : String(value)) };
+      const x = {
+        label: ["context length ", { sym: "n" }],
+        scale: "log",
+        domain: [LENGTHS[0], LONGEST],
+        ticks: [32, 1024, 32768, LONGEST],
+        text: (value) => (value >= LONGEST ? "1M" : value >= 1024 ? `${value / 1024}k` : String(value)),
+      };
       const drawn = linesOf(now);
-      const shared = { width: Math.floor((width - (columns - 1) * COLUMN.gap) / columns), x, at: now.n, uprights: now.n === LONG ? [] : [{ x: LONG, text: "128k" }], sentence, ...MARGINS };
-      charts.operations.update({ ...shared, y: { scale: "log", domain: decades(drawn.operations), text: powerOfTen }, series: drawn.operations, notes: crossings(now, now) });
-      charts.memory.update({ ...shared, y: { scale: "log", domain: decades(drawn.memory), ticks: [1e3, 1e6, 1e9, 1e12], text: byteSize }, series: drawn.memory });
+      const shared = {
+        width: Math.floor((width - (columns - 1) * COLUMN.gap) / columns),
+        x,
+        at: now.n,
+        uprights: now.n === LONG ? [] : [{ x: LONG, text: "128k" }],
+        sentence,
+        ...MARGINS,
+      };
+      charts.operations.update({
+        ...shared,
+        y: { scale: "log", domain: decades(drawn.operations), text: powerOfTen },
+        series: drawn.operations,
+        notes: crossings(now, now),
+      });
+      charts.memory.update({
+        ...shared,
+        y: { scale: "log", domain: decades(drawn.memory), ticks: [1e3, 1e6, 1e9, 1e12], text: byteSize },
+        series: drawn.memory,
+      });
       return sentence;
     },
   };

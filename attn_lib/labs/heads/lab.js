@@ -16,7 +16,10 @@ const flat = (rows) => Float64Array.from(rows.flat());
 const subscript = (number) => String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 const sceneOf = (name, model) => model.get("scenes").find((scene) => scene.name === name) ?? model.get("scenes")[0];
 const isRandom = (scene) => scene.name === "random";
-const divisors = (heads) => inOrder(heads).map((k) => k + 1).filter((k) => heads % k === 0);
+const divisors = (heads) =>
+  inOrder(heads)
+    .map((k) => k + 1)
+    .filter((k) => heads % k === 0);
 
 function settings(state, model) {
   const scene = sceneOf(state.scene, model);
@@ -24,7 +27,10 @@ function settings(state, model) {
   const h = heads.clean(state.heads);
   const query = whole(0, scene.n - 1);
   return {
-    scene: choice(model.get("scenes").map(({ name }) => name), scene.name),
+    scene: choice(
+      model.get("scenes").map(({ name }) => name),
+      scene.name,
+    ),
     heads,
     kv_heads: oneOf([null, ...divisors(h)], null),
     head: whole(0, h - 1),
@@ -54,7 +60,10 @@ function mapsOf(scene, { heads, swapped, seed: seedNumber }) {
       tokens: inOrder(n).map((i) => `x${subscript(i + 1)}`),
       outputs: inOrder(d).map((c) => String(c + 1)),
       X: normals(seedNumber, 0, n * d),
-      W_Q: map(1), W_K: map(2), W_V: map(3), W_O: map(4),
+      W_Q: map(1),
+      W_K: map(2),
+      W_V: map(3),
+      W_O: map(4),
     };
   }
   const { W_Q, W_K, W_V, outputs } = scene.maps[heads];
@@ -62,7 +71,9 @@ function mapsOf(scene, { heads, swapped, seed: seedNumber }) {
     tokens: swapped ? [...scene.tokens].reverse() : scene.tokens,
     outputs,
     X: flat(swapped ? scene.swapped : scene.X),
-    W_Q: flat(W_Q), W_K: flat(W_K), W_V: flat(W_V),
+    W_Q: flat(W_Q),
+    W_K: flat(W_K),
+    W_V: flat(W_V),
     W_O: Float64Array.from({ length: d * d }, (_, at) => (at % (d + 1) === 0 ? 1 : 0)),
   };
 }
@@ -86,7 +97,14 @@ function attend({ X, W_Q, W_K, W_V, W_O }, { n, d }, heads, groups) {
   const mean = new Float64Array(n * n).map((_, at) => weights.reduce((sum, A) => sum + A[at], 0) / heads);
   const output = matmul(joined, W_O, n, d, d);
   const sum = output.map((_, at) => parts.reduce((all, part) => all + part[at], 0));
-  return { weights, mean, joined, output, parts, difference: Math.hypot(...output.map((value, at) => sum[at] - value)) };
+  return {
+    weights,
+    mean,
+    joined,
+    output,
+    parts,
+    difference: Math.hypot(...output.map((value, at) => sum[at] - value)),
+  };
 }
 
 function compute(scene, state) {
@@ -108,24 +126,45 @@ function describe({ tokens, weights, mean, parameters, swapEffect }, { n, d }, {
   const a = weights[head].subarray(query * n, query * n + n);
   const first = a.indexOf(Math.max(...a));
   const count = `${parameters.total} parameters${parameters.total === 4 * d * d ? ` = 4 · ${d}²` : ""}`;
-  const swap = swapEffect === undefined ? "" : ` Exchange the two nouns, and the output of bites moves by ${fixed(swapEffect)}.`;
-  return `In head ${head + 1} of ${heads}, ${tokens[query]} reads ${tokens[first]} most (weight ${fixed(a[first])}); averaged over the heads that weight is ${fixed(mean[query * n + first])}. ${count}.${swap}`;
+  const swap =
+    swapEffect === undefined ? "" : ` Exchange the two nouns, and the output of bites moves by ${fixed(swapEffect)}.`;
+  return (
+    `In head ${head + 1} of ${heads}, ${tokens[query]} reads ${tokens[first]} most (weight ` +
+    `${fixed(a[first])}); averaged over the heads that weight is ${fixed(mean[query * n + first])}. ` +
+    `${count}.${swap}`
+  );
 }
 
-const MATRICES = [["Q", "columns"], ["K", "columns"], ["V", "columns"], ["O", "rows"]];
+const MATRICES = [
+  ["Q", "columns"],
+  ["K", "columns"],
+  ["V", "columns"],
+  ["O", "rows"],
+];
 const TOP = 24;
 
 /** The four matrices drawn to scale, cut into heads: their area is the number of parameters. */
 function parameterBlocks() {
   const matrices = MATRICES.map(([name, along], at) => ({
-    name, along, shared: name === "K" || name === "V",
-    letter: s("text", { y: TOP - 9, "text-anchor": "middle", class: "attn-letter" }, "W", s("tspan", { dy: 3, class: "attn-index" }, name)),
+    name,
+    along,
+    shared: name === "K" || name === "V",
+    letter: s(
+      "text",
+      { y: TOP - 9, "text-anchor": "middle", class: "attn-letter" },
+      "W",
+      s("tspan", { dy: 3, class: "attn-index" }, name),
+    ),
     blocks: s("g"),
     shape: s("text", { "text-anchor": "middle" }),
     count: s("text", { "text-anchor": "middle", class: "attn-count" }),
     plus: at < MATRICES.length - 1 ? s("text", { "text-anchor": "middle" }, "+") : null,
   }));
-  const picture = s("svg", { role: "img", class: "attn-chart" }, matrices.flatMap(({ letter, blocks, shape, count, plus }) => [letter, blocks, shape, count, plus]));
+  const picture = s(
+    "svg",
+    { role: "img", class: "attn-chart" },
+    matrices.flatMap(({ letter, blocks, shape, count, plus }) => [letter, blocks, shape, count, plus]),
+  );
   const [split, total] = [h("p"), h("p")];
   const element = h("div", { class: "attn-parameters" }, picture, h("div", {}, split, total));
   let drawn = "";
@@ -156,7 +195,18 @@ function parameterBlocks() {
       const [x, y, width, height] = along === "columns" ? [at, 0, size, side - 2] : [0, at, side - 2, size];
       return s("rect", { class: k === chosen ? "attn-block attn-chosen" : "attn-block", x, y, width, height });
     });
-    return share < 1 ? [...blocks, s("rect", { class: "attn-saved", x: side * share, y: 0.5, width: side * (1 - share) - 2.5, height: side - 3 })] : blocks;
+    return share < 1
+      ? [
+          ...blocks,
+          s("rect", {
+            class: "attn-saved",
+            x: side * share,
+            y: 0.5,
+            width: side * (1 - share) - 2.5,
+            height: side - 3,
+          }),
+        ]
+      : blocks;
   }
 
   return {
@@ -169,7 +219,12 @@ function parameterBlocks() {
       const side = Math.min(66, (width - 3 * gap) / 4);
       place(side, gap);
       const of = ({ shared }) => (shared ? groups : heads);
-      picture.setAttribute("aria-label", `The four matrices cut into blocks. ${matrices.map((each) => `W ${each.name}: ${of(each)} blocks of ${each.along}`).join("; ")}. Head ${head + 1} is filled.`);
+      picture.setAttribute(
+        "aria-label",
+        "The four matrices cut into blocks. " +
+          `${matrices.map((each) => `W ${each.name}: ${of(each)} blocks of ${each.along}`).join("; ")}. ` +
+          `Head ${head + 1} is filled.`,
+      );
       for (const each of matrices) {
         const { name, along, shared, blocks, shape, count } = each;
         const chosen = shared ? Math.floor((head * groups) / heads) : head;
@@ -177,9 +232,20 @@ function parameterBlocks() {
         setText(shape, along === "rows" ? `${heads * d_k} × ${d}` : `${d} × ${of(each) * d_k}`);
         setText(count, String(parameters[`W_${name}`]));
       }
-      split.replaceChildren(`The width ${d} is shared out: `, h("b", {}, `${heads} × ${d_k}`), heads > 1 ? `. Each head reads all ${d} coordinates of a token and projects them to ${d_k}.` : ". The one head has all of it.");
+      split.replaceChildren(
+        `The width ${d} is shared out: `,
+        h("b", {}, `${heads} × ${d_k}`),
+        heads > 1
+          ? `. Each head reads all ${d} coordinates of a token and projects them to ${d_k}.`
+          : ". The one head has all of it.",
+      );
       const full = parameters.total === 4 * d * d;
-      total.replaceChildren(h("b", {}, parameters.total), ...(full ? [" parameters, ", h("b", {}, "4", sym("d"), "²"), ", whatever the number of heads."] : [` parameters: ${heads / groups} heads share a key head. With a key head for each: ${4 * d * d}.`]));
+      total.replaceChildren(
+        h("b", {}, parameters.total),
+        ...(full
+          ? [" parameters, ", h("b", {}, "4", sym("d"), "²"), ", whatever the number of heads."]
+          : [` parameters: ${heads / groups} heads share a key head. With a key head for each: ${4 * d * d}.`]),
+      );
     },
   };
 }
@@ -194,14 +260,26 @@ function build({ model, signal, set, state }) {
       set({ scene: name, ...beginning(next), kv_heads: null });
     }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
-    swapped: checkbox({ control: "swapped", label: "exchange the two nouns", signal, onInput: (swapped) => set({ swapped }) }),
+    swapped: checkbox({
+      control: "swapped",
+      label: "exchange the two nouns",
+      signal,
+      onInput: (swapped) => set({ swapped }),
+    }),
     heads: slider({
-      control: "heads", label: ["heads ", sym("h")], min: 0, max: 5, text: String, signal,
+      control: "heads",
+      label: ["heads ", sym("h")],
+      min: 0,
+      max: 5,
+      text: String,
+      signal,
       toInput: (heads) => scene.heads.indexOf(heads),
       fromInput: (at) => scene.heads[at],
       onInput: (heads) => set({ heads }),
     }),
-    kv_heads: list("kv_heads", "key heads", (text) => set({ kv_heads: Number(text) === state().heads ? null : Number(text) })),
+    kv_heads: list("kv_heads", "key heads", (text) =>
+      set({ kv_heads: Number(text) === state().heads ? null : Number(text) }),
+    ),
     head: list("head", "chosen head", (head) => set({ head: Number(head) })),
     query: list("query", "query token", (query) => set({ query: Number(query) })),
   };
@@ -209,28 +287,93 @@ function build({ model, signal, set, state }) {
   const equal = h("p", { class: "attn-readout" });
   const readout = h("p", { class: "attn-readout" });
   const onCell = (panel) => (row, col) => {
-    if (row < 0 || !result) return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its numbers.");
+    if (row < 0 || !result)
+      return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its numbers.");
     const { tokens, outputs, weights, mean, joined, output, parts, W_O, d_k } = result;
     const { n, d } = scene;
     const cell = {
-      mean: () => `${tokens[row]} → ${tokens[col]}: mean weight ${fixed(mean[row * n + col], 3)}, in the heads ${weights.map((A) => fixed(A[row * n + col])).join(", ")}`,
-      joined: () => `head ${Math.floor(col / d_k) + 1} read for ${tokens[row]}, coordinate ${(col % d_k) + 1} of ${d_k}: ${fixed(joined[row * d + col], 3)}`,
-      W_O: () => `row ${row + 1}, which head ${Math.floor(row / d_k) + 1} writes with, column ${outputs[col]}: ${fixed(W_O[row * d + col], 3)}`,
-      output: () => `output of ${tokens[row]}, ${outputs[col]}: ${fixed(output[row * d + col], 3)} = ${parts.map((part) => fixed(part[row * d + col])).join(" + ").replaceAll("+ −", "− ")}, head by head`,
+      mean: () =>
+        `${tokens[row]} → ${tokens[col]}: mean weight ${fixed(mean[row * n + col], 3)}, in the heads ` +
+        `${weights.map((A) => fixed(A[row * n + col])).join(", ")}`,
+      joined: () =>
+        `head ${Math.floor(col / d_k) + 1} read for ${tokens[row]}, coordinate ${(col % d_k) + 1} of ` +
+        `${d_k}: ${fixed(joined[row * d + col], 3)}`,
+      W_O: () =>
+        `row ${row + 1}, which head ${Math.floor(row / d_k) + 1} writes with, column ` +
+        `${outputs[col]}: ${fixed(W_O[row * d + col], 3)}`,
+      output: () =>
+        `output of ${tokens[row]}, ${outputs[col]}: ${fixed(output[row * d + col], 3)} = ${parts
+          .map((part) => fixed(part[row * d + col]))
+          .join(" + ")
+          .replaceAll("+ −", "− ")}, head by head`,
     }[panel];
-    setText(readout, cell ? cell() : `head ${panel + 1}, ${tokens[row]} → ${tokens[col]}: weight ${fixed(weights[panel][row * n + col], 3)}`);
+    setText(
+      readout,
+      cell
+        ? cell()
+        : `head ${panel + 1}, ${tokens[row]} → ${tokens[col]}: weight ${fixed(weights[panel][row * n + col], 3)}`,
+    );
   };
 
-  const heads = inOrder(12).map((head) => heatmap({ panel: "weights", kind: "weights", title: `Head ${head + 1}`, attributes: { "data-head": head }, onCell: onCell(head), onRow: (query) => set({ head, query }), signal }));
-  const mean = heatmap({ panel: "mean", kind: "weights", title: "Mean", onCell: onCell("mean"), onRow: (query) => set({ query }), signal });
+  const heads = inOrder(12).map((head) =>
+    heatmap({
+      panel: "weights",
+      kind: "weights",
+      title: `Head ${head + 1}`,
+      attributes: { "data-head": head },
+      onCell: onCell(head),
+      onRow: (query) => set({ head, query }),
+      signal,
+    }),
+  );
+  const mean = heatmap({
+    panel: "mean",
+    kind: "weights",
+    title: "Mean",
+    onCell: onCell("mean"),
+    onRow: (query) => set({ query }),
+    signal,
+  });
   const multiples = h("div", { class: "attn-flow attn-multiples" }, mean.element);
   const onRow = (query) => set({ query });
   const panels = {
-    joined: heatmap({ panel: "joined", kind: "scores", title: "Side by side", unit: "coordinate", corner: "coord.", onCell: onCell("joined"), onRow, signal }),
-    W_O: heatmap({ panel: "W_O", kind: "scores", title: "× joining matrix", unit: "coordinate", corner: "coord.", rowUnit: "row", onCell: onCell("W_O"), onRow: (row) => set({ head: Math.floor(row / result.d_k) }), signal }),
-    output: heatmap({ panel: "output", kind: "scores", title: "equals the output", unit: "coordinate", corner: "coord.", onCell: onCell("output"), onRow, signal }),
+    joined: heatmap({
+      panel: "joined",
+      kind: "scores",
+      title: "Side by side",
+      unit: "coordinate",
+      corner: "coord.",
+      onCell: onCell("joined"),
+      onRow,
+      signal,
+    }),
+    W_O: heatmap({
+      panel: "W_O",
+      kind: "scores",
+      title: "× joining matrix",
+      unit: "coordinate",
+      corner: "coord.",
+      rowUnit: "row",
+      onCell: onCell("W_O"),
+      onRow: (row) => set({ head: Math.floor(row / result.d_k) }),
+      signal,
+    }),
+    output: heatmap({
+      panel: "output",
+      kind: "scores",
+      title: "equals the output",
+      unit: "coordinate",
+      corner: "coord.",
+      onCell: onCell("output"),
+      onRow,
+      signal,
+    }),
   };
-  const joining = h("div", { class: "attn-flow attn-joining" }, Object.values(panels).map(({ element }) => element));
+  const joining = h(
+    "div",
+    { class: "attn-flow attn-joining" },
+    Object.values(panels).map(({ element }) => element),
+  );
   const blocks = parameterBlocks();
   const note = h("p", { class: "attn-note" });
   const meter = meters();
@@ -246,11 +389,32 @@ function build({ model, signal, set, state }) {
       const { tokens, outputs, weights, groups, d_k, parameters } = result;
       const { head, query } = now;
 
-      controls.scene.update(now.scene, model.get("scenes").map(({ name, label }) => [name, label]));
+      controls.scene.update(
+        now.scene,
+        model.get("scenes").map(({ name, label }) => [name, label]),
+      );
       controls.heads.update(now.heads, { most: scene.heads.length - 1 });
-      controls.kv_heads.update(groups, divisors(now.heads).reverse().map((g) => [g, g === now.heads ? `${g}, one for each head` : g === 1 ? "1, shared by all" : `${g}, each for ${now.heads / g} heads`]));
-      controls.head.update(head, inOrder(now.heads).map((r) => [r, `head ${r + 1}`]));
-      controls.query.update(query, tokens.map((text, i) => [i, text]));
+      controls.kv_heads.update(
+        groups,
+        divisors(now.heads)
+          .reverse()
+          .map((g) => [
+            g,
+            g === now.heads
+              ? `${g}, one for each head`
+              : g === 1
+                ? "1, shared by all"
+                : `${g}, each for ${now.heads / g} heads`,
+          ]),
+      );
+      controls.head.update(
+        head,
+        inOrder(now.heads).map((r) => [r, `head ${r + 1}`]),
+      );
+      controls.query.update(
+        query,
+        tokens.map((text, i) => [i, text]),
+      );
       controls.swapped.update(now.swapped, !isRandom(scene));
       controls.seed.update(now.seed, isRandom(scene));
       setText(note, scene.note);
@@ -259,45 +423,109 @@ function build({ model, signal, set, state }) {
 
       const says = weights.map((A, r) => {
         const row = A.subarray(query * n, query * n + n);
-        return groups < now.heads ? `key head ${Math.floor((r * groups) / now.heads) + 1}` : `${tokens[query]} reads ${tokens[row.indexOf(Math.max(...row))]}`;
+        return groups < now.heads
+          ? `key head ${Math.floor((r * groups) / now.heads) + 1}`
+          : `${tokens[query]} reads ${tokens[row.indexOf(Math.max(...row))]}`;
       });
       heads.slice(now.heads).forEach(({ element }) => element.remove());
       heads.slice(0, now.heads).forEach(({ element }) => element.isConnected || mean.element.before(element));
-      const small = fitMultiples(multiples, { width, rows: tokens, cols: tokens, titles: ["over heads", ...says], lines: width < NARROW_PX ? 4 : 2 });
+      const small = fitMultiples(multiples, {
+        width,
+        rows: tokens,
+        cols: tokens,
+        titles: ["over heads", ...says],
+        lines: width < NARROW_PX ? 4 : 2,
+      });
       const places = inOrder(n);
-      const square = { n, m: n, theme, cell: small, rows: tokens, cols: tokens, rowIds: places, colIds: places, current: query };
+      const square = {
+        n,
+        m: n,
+        theme,
+        cell: small,
+        rows: tokens,
+        cols: tokens,
+        rowIds: places,
+        colIds: places,
+        current: query,
+      };
       heads.slice(0, now.heads).forEach((panel, r) => {
         panel.element.classList.toggle("attn-chosen", r === head);
-        panel.update({ ...square, values: weights[r], sentence: `Weights of head ${r + 1}`, formulaKey: says[r], formula: () => [says[r]] });
+        panel.update({
+          ...square,
+          values: weights[r],
+          sentence: `Weights of head ${r + 1}`,
+          formulaKey: says[r],
+          formula: () => [says[r]],
+        });
       });
       const sentence = describe(result, scene, now);
-      mean.update({ ...square, values: result.mean, sentence: "Mean of the weights over all heads", formula: () => ["over heads"] });
+      mean.update({
+        ...square,
+        values: result.mean,
+        sentence: "Mean of the weights over all heads",
+        formula: () => ["over heads"],
+      });
 
       const all = inOrder(d).map((c) => String(c + 1));
       const cell = fit(joining, { width, rows: [...tokens, ...all], panels: [all, outputs, outputs], digits: d < 12 });
-      const cuts = inOrder(now.heads).slice(1).map((r) => r * d_k);
+      const cuts = inOrder(now.heads)
+        .slice(1)
+        .map((r) => r * d_k);
       const wide = { theme, cell, m: d, plain: d > 6 };
       const joined = { ...wide, n, rows: tokens, rowIds: places, current: query };
       const shape = (rows, cols) => ` ${rows} × ${cols}`;
       panels.joined.update({
-        ...joined, cols: all, colIds: all, values: result.joined, limit: colorLimit(result.joined), cuts: { cols: cuts },
-        boxes: [{ kind: "box", row: 0, col: head * d_k, rows: n, cols: d_k }], current: -1,
-        sentence: "What the heads read, side by side", formulaKey: `${now.heads} ${d}`,
-        formula: () => ["[", sym("O", "1"), ...(now.heads > 1 ? [now.heads > 2 ? " … " : " ", sym("O", String(now.heads))] : []), "]", shape(n, `(${now.heads}·${d_k})`)],
+        ...joined,
+        cols: all,
+        colIds: all,
+        values: result.joined,
+        limit: colorLimit(result.joined),
+        cuts: { cols: cuts },
+        boxes: [{ kind: "box", row: 0, col: head * d_k, rows: n, cols: d_k }],
+        current: -1,
+        sentence: "What the heads read, side by side",
+        formulaKey: `${now.heads} ${d}`,
+        formula: () => [
+          "[",
+          sym("O", "1"),
+          ...(now.heads > 1 ? [now.heads > 2 ? " … " : " ", sym("O", String(now.heads))] : []),
+          "]",
+          shape(n, `(${now.heads}·${d_k})`),
+        ],
       });
       panels.W_O.update({
-        ...wide, n: d, rows: all, rowIds: all, cols: outputs, colIds: outputs, current: -1, values: result.W_O, limit: colorLimit(result.W_O), cuts: { rows: cuts },
+        ...wide,
+        n: d,
+        rows: all,
+        rowIds: all,
+        cols: outputs,
+        colIds: outputs,
+        current: -1,
+        values: result.W_O,
+        limit: colorLimit(result.W_O),
+        cuts: { rows: cuts },
         boxes: [{ kind: "box", row: head * d_k, col: 0, rows: d_k, cols: d }],
-        sentence: "The joining matrix: each head has its own rows", formulaKey: `${now.heads} ${d}`, formula: () => [sym("W", "O"), shape(`(${now.heads}·${d_k})`, d)],
+        sentence: "The joining matrix: each head has its own rows",
+        formulaKey: `${now.heads} ${d}`,
+        formula: () => [sym("W", "O"), shape(`(${now.heads}·${d_k})`, d)],
       });
       panels.output.update({
-        ...joined, cols: outputs, colIds: outputs, values: result.output, limit: colorLimit(result.output),
-        sentence: "Output of every token", formulaKey: `${d}`, formula: () => [sym("O"), shape(n, d)],
+        ...joined,
+        cols: outputs,
+        colIds: outputs,
+        values: result.output,
+        limit: colorLimit(result.output),
+        sentence: "Output of every token",
+        formulaKey: `${d}`,
+        formula: () => [sym("O"), shape(n, d)],
       });
 
       const own = weights.reduce((sum, A) => sum + entropyBits(A, query * n, n), 0) / now.heads;
       const blurred = entropyBits(result.mean, query * n, n);
-      setText(equal, `Each head times its own rows, added up, is the same output: the difference is ${tiny(result.difference)}.`);
+      setText(
+        equal,
+        `Each head times its own rows, added up, is the same output: the difference is ${tiny(result.difference)}.`,
+      );
       meter.update({
         [`entropy of ${tokens[query]}, average of the heads`]: `${fixed(own)} bits`,
         "of the mean": `${fixed(blurred)} bits`,

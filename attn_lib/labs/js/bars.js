@@ -10,7 +10,16 @@ import { h, panelTitle, setStyle, setText } from "./dom.js";
  */
 export function bars({ panel, title, formula = [], heads: [name, quantity] }) {
   const body = h("tbody");
-  const head = h("thead", {}, h("tr", {}, h("th", { scope: "col" }, name), h("th", { scope: "col", colspan: 2, class: "attn-weighthead" }, quantity)));
+  const head = h(
+    "thead",
+    {},
+    h(
+      "tr",
+      {},
+      h("th", { scope: "col" }, name),
+      h("th", { scope: "col", colspan: 2, class: "attn-weighthead" }, quantity),
+    ),
+  );
   const table = h("table", { "data-panel": panel, "aria-label": title }, head, body);
   const element = h(
     "div",
@@ -21,8 +30,14 @@ export function bars({ panel, title, formula = [], heads: [name, quantity] }) {
   let rows = [];
 
   function build(count) {
-    rows = Array.from({ length: count }, (_, row) => ({ name: h("th", { scope: "row" }), bar: h("span"), number: h("td", { "data-row": row, "data-col": 0 }) }));
-    body.replaceChildren(...rows.map(({ name, bar, number }) => h("tr", {}, name, h("td", { class: "attn-barcell" }, bar), number)));
+    rows = Array.from({ length: count }, (_, row) => ({
+      name: h("th", { scope: "row" }),
+      bar: h("span"),
+      number: h("td", { "data-row": row, "data-col": 0 }),
+    }));
+    body.replaceChildren(
+      ...rows.map(({ name, bar, number }) => h("tr", {}, name, h("td", { class: "attn-barcell" }, bar), number)),
+    );
   }
 
   return {

@@ -18,7 +18,10 @@ const registry = () => {
   const imports = found.map((folder) => `import ${kind(folder)} from "../${folder}/lab.js";\n`);
   return `${imports.join("")}export const labs = { ${found.map(kind).join(", ")} };`;
 };
-const styles = () => ["./labs.css", ...folders.filter(has("lab.css")).map((folder) => `../${folder}/lab.css`)].map((path) => `@import "${path}";\n`).join("");
+const styles = () =>
+  ["./labs.css", ...folders.filter(has("lab.css")).map((folder) => `../${folder}/lab.css`)]
+    .map((path) => `@import "${path}";\n`)
+    .join("");
 
 const labs = {
   name: "labs",

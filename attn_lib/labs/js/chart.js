@@ -14,7 +14,9 @@ export function linearTicks(low, high, count = 5) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
   const first = Math.ceil(low / step - 1e-9);
-  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, k) => Number(((first + k) * step).toPrecision(12)));
+  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, k) =>
+    Number(((first + k) * step).toPrecision(12)),
+  );
 }
 
 /** Powers of `base` within `low … high`, thinned to at most `count`. */
@@ -34,14 +36,24 @@ function axis({ scale = "linear", domain }, from, to) {
 
 /** A label is words, or words and symbols: ["key width ", { sym: "d", sub: "k" }, "∇", { sub: "q" }]. */
 const parts = (label) => [label ?? []].flat();
-export const inHtml = (label) => parts(label).map((part) => (typeof part === "string" ? part : part.sym ? sym(part.sym, part.sub) : h("sub", {}, part.sub)));
-const inSvg = (label) =>
-  parts(label).flatMap((part) =>
-    typeof part === "string"
-      ? part
-      : [part.sym && s("tspan", { class: "attn-sym" }, part.sym), ...(part.sub ? [s("tspan", { class: "attn-sub", dy: 3 }, part.sub), s("tspan", { dy: -3 }, "\u200b")] : [])], // the last one climbs back
+export const inHtml = (label) =>
+  parts(label).map((part) =>
+    typeof part === "string" ? part : part.sym ? sym(part.sym, part.sub) : h("sub", {}, part.sub),
   );
-const inWords = (label) => parts(label).map((part) => (typeof part === "string" ? part : `${part.sym ?? ""}${part.sub ? `_${part.sub}` : ""}`)).join("");
+const inSvg = (label) =>
+  parts(label).flatMap(
+    (part) =>
+      typeof part === "string"
+        ? part
+        : [
+            part.sym && s("tspan", { class: "attn-sym" }, part.sym),
+            ...(part.sub ? [s("tspan", { class: "attn-sub", dy: 3 }, part.sub), s("tspan", { dy: -3 }, "\u200b")] : []),
+          ], // the last one climbs back
+  );
+const inWords = (label) =>
+  parts(label)
+    .map((part) => (typeof part === "string" ? part : `${part.sym ?? ""}${part.sub ? `_${part.sub}` : ""}`))
+    .join("");
 
 const titled = ({ label, bare, untitled }) => label && !bare && !untitled;
 
@@ -49,30 +61,80 @@ const titled = ({ label, bare, untitled }) => label && !bare && !untitled;
 function spread(wanted, top, bottom) {
   const placed = [...wanted].sort((a, b) => a.y - b.y);
   placed.forEach((label, k) => (label.y = Math.max(label.y, k ? placed[k - 1].y + LABEL_PX : top)));
-  for (let k = placed.length - 1, low = bottom; k >= 0; k--, low -= LABEL_PX) placed[k].y = Math.min(placed[k].y, k === placed.length - 1 ? low : placed[k + 1].y - LABEL_PX);
+  for (let k = placed.length - 1, low = bottom; k >= 0; k--, low -= LABEL_PX)
+    placed[k].y = Math.min(placed[k].y, k === placed.length - 1 ? low : placed[k + 1].y - LABEL_PX);
   return placed;
 }
 
 /** The tables of some charts in one disclosure. */
 export function theNumbers(charts, signal) {
-  const element = h("details", { class: "attn-numbers" }, h("summary", {}, "The numbers"), charts.map(({ numbers }) => numbers));
+  const element = h(
+    "details",
+    { class: "attn-numbers" },
+    h("summary", {}, "The numbers"),
+    charts.map(({ numbers }) => numbers),
+  );
   element.addEventListener("toggle", () => charts.forEach((each) => each.spell(element.open)), { signal });
   return element;
 }
+
+/**
+ * A bare axis has no ticks and no label, an untitled one only no label (the table has it).
+ * @typedef {object} Axis
+ * @property {string | object[]} [label]
+ * @property {[number, number]} domain
+ * @property {"linear" | "log"} [scale]
+ * @property {number} [base]
+ * @property {number[]} [ticks]
+ * @property {Function} [text]
+ * @property {boolean} [bare]
+ * @property {boolean} [untitled]
+ */
+
+/**
+ * Bars carry their width as a third number; dots are many points in one stroke, round or square; a quiet series is
+ * drawn but not tabulated; one with a label is named at its end (an empty one nowhere), the others in a key.
+ * @typedef {object} Series
+ * @property {string} name
+ * @property {"line" | "bars" | "points" | "dots"} [kind]
+ * @property {"round" | "square"} [cap]
+ * @property {number[][]} points
+ * @property {string} [label]
+ * @property {string} [color]
+ * @property {string} [dash]
+ * @property {boolean} [thin]
+ * @property {boolean} [quiet]
+ * @property {boolean} [dot]
+ */
+
+/**
+ * A point to name; by default at its left, where there is room.
+ * @typedef {object} Note
+ * @property {number} x
+ * @property {number} y
+ * @property {string | object[]} text
+ * @property {"left" | "right" | "above" | "beside"} [side]
+ * @property {boolean} [ring]
+ */
 
 /**
  * @param {object} options
  * @param {string} options.panel  the page contract's name; the table of its numbers carries it
  * @param {string | object[]} options.title
  * @param {number} [options.height]  px
- * @returns {{element: Element, numbers: Element, spell: Function, update: Function}}  `numbers` is the table, for `theNumbers`
+ * @returns {{element: Element, numbers: Element, spell: Function, update: Function}}
+ *   `numbers` is the table, for `theNumbers`
  */
 export function chart({ panel, title, height = 220 }) {
   const layers = { axes: s("g"), marks: s("g"), present: s("g") };
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const head = h("tr");
   const body = h("tbody");
-  const numbers = h("div", { class: "attn-scroll", tabindex: 0, role: "group", "aria-label": `Numbers: ${inWords(title)}` }, h("table", { "data-panel": panel }, h("caption", {}, inHtml(title)), h("thead", {}, head), body));
+  const numbers = h(
+    "div",
+    { class: "attn-scroll", tabindex: 0, role: "group", "aria-label": `Numbers: ${inWords(title)}` },
+    h("table", { "data-panel": panel }, h("caption", {}, inHtml(title)), h("thead", {}, head), body),
+  );
   const key = h("div", { class: "attn-key" });
   const heading = panelTitle(inHtml(title), null, "attn-short");
   const element = h("div", { class: `attn-panel attn-panel-${panel}` }, heading, key, picture);
@@ -89,8 +151,14 @@ export function chart({ panel, title, height = 220 }) {
     const needed = `${at.length} ${loud.map(({ name }) => name)}`;
     if (needed !== shape) {
       shape = needed;
-      cells = at.map((_, row) => [h("th", { scope: "row" }), ...loud.map((_, col) => h("td", { "data-row": row, "data-col": col }))]);
-      head.replaceChildren(h("th", { scope: "col" }, inHtml(x.label)), ...loud.map(({ name }) => h("th", { scope: "col" }, name)));
+      cells = at.map((_, row) => [
+        h("th", { scope: "row" }),
+        ...loud.map((_, col) => h("td", { "data-row": row, "data-col": col })),
+      ]);
+      head.replaceChildren(
+        h("th", { scope: "col" }, inHtml(x.label)),
+        ...loud.map(({ name }) => h("th", { scope: "col" }, name)),
+      );
       body.replaceChildren(...cells.map((row) => h("tr", {}, row)));
     }
     const found = loud.map(({ points }) => new Map(points));
@@ -111,7 +179,11 @@ export function chart({ panel, title, height = 220 }) {
     const names = String(shown.map(([{ name }]) => name));
     if (names === named) return;
     named = names;
-    key.replaceChildren(...shown.map(([each, at]) => h("span", {}, s("svg", { width: 26, height: 8, "aria-hidden": "true" }, swatch(each, at)), each.name)));
+    key.replaceChildren(
+      ...shown.map(([each, at]) =>
+        h("span", {}, s("svg", { width: 26, height: 8, "aria-hidden": "true" }, swatch(each, at)), each.name),
+      ),
+    );
     key.hidden = shown.length < 2;
   }
   const color = (each, at) => `attn-c-${each.color ?? COLORS[at % COLORS.length]}`;
@@ -123,8 +195,8 @@ export function chart({ panel, title, height = 220 }) {
       : each.kind === "dots"
         ? s("path", { d: "M13 4h0", class: `attn-dots ${color(each, at)}`, "stroke-linecap": each.cap ?? "round" })
         : each.kind === "points"
-        ? s("circle", { cx: 13, cy: 4, r: 3.5, class: `attn-points ${color(each, at)}` })
-        : s("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: lineClass(each, at), "stroke-dasharray": dash(each, at) });
+          ? s("circle", { cx: 13, cy: 4, r: 3.5, class: `attn-points ${color(each, at)}` })
+          : s("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: lineClass(each, at), "stroke-dasharray": dash(each, at) });
 
   function marks(each, at, X, Y, floor) {
     const { points, kind = "line" } = each;
@@ -132,29 +204,51 @@ export function chart({ panel, title, height = 220 }) {
     if (kind === "bars") {
       const bar = ([x, y, width]) => {
         const [left, right] = [X(x - width / 2), X(x + width / 2)];
-        return y > 0 ? `M${px(left)} ${px(floor)}V${px(Y(y))}H${px(Math.max(left + 0.5, right - (right - left > 4 ? 1 : 0)))}V${px(floor)}Z` : "";
+        return y > 0
+          ? `M${px(left)} ${px(floor)}V${px(Y(y))}` +
+              `H${px(Math.max(left + 0.5, right - (right - left > 4 ? 1 : 0)))}V${px(floor)}Z`
+          : "";
       };
       return [s("path", { class: `attn-bars ${color(each, at)}`, d: points.map(bar).join("") })];
     }
     const seen = points.filter(([, y]) => Number.isFinite(y));
-    if (kind === "dots") return [s("path", { class: `attn-dots ${color(each, at)}`, "stroke-linecap": each.cap ?? "round", d: seen.map(([x, y]) => `M${px(X(x))} ${px(Y(y))}h0`).join("") })];
-    if (kind === "points") return seen.map(([x, y]) => s("circle", { class: `attn-points ${color(each, at)}`, cx: px(X(x)), cy: px(Y(y)), r: each.radius ?? 3 }));
+    if (kind === "dots")
+      return [
+        s("path", {
+          class: `attn-dots ${color(each, at)}`,
+          "stroke-linecap": each.cap ?? "round",
+          d: seen.map(([x, y]) => `M${px(X(x))} ${px(Y(y))}h0`).join(""),
+        }),
+      ];
+    if (kind === "points")
+      return seen.map(([x, y]) =>
+        s("circle", { class: `attn-points ${color(each, at)}`, cx: px(X(x)), cy: px(Y(y)), r: each.radius ?? 3 }),
+      );
     const path = seen.map(([x, y], k) => `${k ? "L" : "M"}${px(X(x))} ${px(Y(y))}`).join("");
     return [s("path", { d: path, class: lineClass(each, at), "stroke-dasharray": dash(each, at) })];
   }
 
   /** The names of series at their last points, moved apart. */
   function directLabels(series, X, Y, floor) {
-    const wanted = series.map((each, at) => ({ each, at, last: each.points.findLast(([, y]) => Number.isFinite(y)) })).filter(({ each, last }) => each.label && last);
-    return spread(wanted.map(({ each, at, last }) => ({ each, at, x: X(last[0]) + 7, y: Y(last[1]) + 4 })), MARGIN.top + 4, floor).map(({ each, at, x, y }) =>
-      s("text", { class: `attn-direct ${color(each, at)}`, x, y }, inSvg(each.label)),
-    );
+    const wanted = series
+      .map((each, at) => ({ each, at, last: each.points.findLast(([, y]) => Number.isFinite(y)) }))
+      .filter(({ each, last }) => each.label && last);
+    return spread(
+      wanted.map(({ each, at, last }) => ({ each, at, x: X(last[0]) + 7, y: Y(last[1]) + 4 })),
+      MARGIN.top + 4,
+      floor,
+    ).map(({ each, at, x, y }) => s("text", { class: `attn-direct ${color(each, at)}`, x, y }, inSvg(each.label)));
   }
 
   /** A ringed point and its name, or the name alone. */
   function note({ x, y, text, side, ring = true }, X, Y) {
     side ??= X(x) > textWidth([inWords(text)]) + 12 ? "left" : "right";
-    const [dx, dy, anchor] = { left: [-8, -6, "end"], right: [8, 13, "start"], above: [0, -10, "middle"], beside: [6, 4, "start"] }[side];
+    const [dx, dy, anchor] = {
+      left: [-8, -6, "end"],
+      right: [8, 13, "start"],
+      above: [0, -10, "middle"],
+      beside: [6, 4, "start"],
+    }[side];
     return [
       ...(ring ? [s("circle", { class: "attn-ring", cx: X(x), cy: Y(y), r: 4 })] : []),
       s("text", { class: "attn-noted", x: X(x) + dx, y: Y(y) + dy, "text-anchor": anchor }, inSvg(text)),
@@ -172,25 +266,40 @@ export function chart({ panel, title, height = 220 }) {
     /**
      * @param {object} view
      * @param {number} view.width  px
-     * @param {{label?: string | object[], domain: [number, number], scale?: "linear"|"log", base?: number, ticks?: number[], text?: Function, bare?: boolean, untitled?: boolean}} view.x
-     *   and `view.y` alike; a bare axis has no ticks and no label, an untitled one only no label (the table has it)
-     * @param {{name: string, kind?: "line"|"bars"|"points"|"dots", cap?: "round"|"square", points: number[][], label?: string, color?: string, dash?: string, thin?: boolean, quiet?: boolean, dot?: boolean}[]} view.series
-     *   bars carry their width as a third number; dots are many points in one stroke, round or square; a quiet series is drawn but not tabulated; one with a label is named at its
-     *   end (an empty one nowhere), the others in a key. The same array again means that nothing changed
-     * @param {number} [view.at]  an x to mark with an upright line, and with a dot on each line that has a point there unless its `dot` is false
+     * @param {Axis} view.x
+     * @param {Axis} view.y
+     * @param {Series[]} view.series  the same array again means that nothing changed
+     * @param {number} [view.at]  an x to mark with an upright line, and with a dot on each line that has a point there
+     *   unless its `dot` is false
      * @param {{x: number, text: string}[]} [view.uprights]  more lines to mark, named at the top
-     * @param {{x: number, y: number, text: string | object[], side?: "left"|"right"|"above"|"beside", ring?: boolean}[]} [view.notes]  points to name and ring; by default at
-     *   the left, where there is room
+     * @param {Note[]} [view.notes]  points to name and ring
      * @param {number} [view.left]  px that the y axis takes, and
      * @param {number} [view.right]  px that names at the right take, for panels that stand above each other
      * @param {string} view.sentence  what the picture shows, for those who do not see it
      */
-    update({ width, x, y, series, at, uprights = [], notes = [], left: leastLeft = 0, right: leastRight = 0, sentence }) {
-      const ticks = ({ domain, scale, base, ticks: given, bare }, count) => (bare ? [] : (given ?? (scale === "log" ? logTicks(...domain, base, count) : linearTicks(...domain, count))));
+    update({
+      width,
+      x,
+      y,
+      series,
+      at,
+      uprights = [],
+      notes = [],
+      left: leastLeft = 0,
+      right: leastRight = 0,
+      sentence,
+    }) {
+      const ticks = ({ domain, scale, base, ticks: given, bare }, count) =>
+        bare ? [] : (given ?? (scale === "log" ? logTicks(...domain, base, count) : linearTicks(...domain, count)));
       const text = (of, value) => (of.text ?? significant)(value);
       const yTicks = ticks(y, Math.max(2, Math.round(height / 50)));
       const labelled = series.filter(({ label }) => label).map(({ label }) => inWords(label));
-      const left = Math.max(leastLeft, yTicks.length ? textWidth(yTicks.map((value) => text(y, value))) + MARGIN.tick + 2 + (titled(y) ? MARGIN.label : 0) : 12);
+      const left = Math.max(
+        leastLeft,
+        yTicks.length
+          ? textWidth(yTicks.map((value) => text(y, value))) + MARGIN.tick + 2 + (titled(y) ? MARGIN.label : 0)
+          : 12,
+      );
       const right = width - Math.max(leastRight, labelled.length ? textWidth(labelled) + 10 : MARGIN.right);
       const floor = height - MARGIN.floor - (titled(x) ? MARGIN.below : 0);
       const X = axis(x, left, right);
@@ -199,31 +308,75 @@ export function chart({ panel, title, height = 220 }) {
       const moved = frame !== drawn.frame;
 
       if (moved) {
-        for (const [name, value] of [["viewBox", `0 0 ${width} ${height}`], ["width", width], ["height", height]]) picture.setAttribute(name, value);
+        for (const [name, value] of [
+          ["viewBox", `0 0 ${width} ${height}`],
+          ["width", width],
+          ["height", height],
+        ])
+          picture.setAttribute(name, value);
         layers.axes.replaceChildren(
           ...yTicks.flatMap((value) => [
             s("line", { class: "attn-grid", x1: left, x2: right, y1: Y(value), y2: Y(value) }),
-            s("text", { class: "attn-tick", x: left - MARGIN.tick, y: Y(value) + 4, "text-anchor": "end" }, text(y, value)),
+            s(
+              "text",
+              { class: "attn-tick", x: left - MARGIN.tick, y: Y(value) + 4, "text-anchor": "end" },
+              text(y, value),
+            ),
           ]),
           ...ticks(x, Math.max(3, Math.round((right - left) / 56))).flatMap((value) => [
             s("line", { class: "attn-axis", x1: X(value), x2: X(value), y1: floor, y2: floor + 4 }),
             s("text", { class: "attn-tick", x: X(value), y: floor + 16, "text-anchor": "middle" }, text(x, value)),
           ]),
           s("line", { class: "attn-axis", x1: left, x2: right, y1: floor, y2: floor }),
-          ...(titled(x) ? [s("text", { class: "attn-axislabel", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, inSvg(x.label))] : []),
-          ...(titled(y) ? [s("text", { class: "attn-axislabel", transform: `translate(11 ${(MARGIN.top + floor) / 2}) rotate(-90)`, "text-anchor": "middle" }, inSvg(y.label))] : []),
+          ...(titled(x)
+            ? [
+                s(
+                  "text",
+                  { class: "attn-axislabel", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" },
+                  inSvg(x.label),
+                ),
+              ]
+            : []),
+          ...(titled(y)
+            ? [
+                s(
+                  "text",
+                  {
+                    class: "attn-axislabel",
+                    transform: `translate(11 ${(MARGIN.top + floor) / 2}) rotate(-90)`,
+                    "text-anchor": "middle",
+                  },
+                  inSvg(y.label),
+                ),
+              ]
+            : []),
         );
       }
       if (moved || series !== drawn.series) {
-        layers.marks.replaceChildren(...series.flatMap((each, k) => marks(each, k, X, Y, floor)), ...directLabels(series, X, Y, floor));
+        layers.marks.replaceChildren(
+          ...series.flatMap((each, k) => marks(each, k, X, Y, floor)),
+          ...directLabels(series, X, Y, floor),
+        );
         legend(series);
         tabulate(series, x);
       }
-      const upright = (value) => s("line", { class: "attn-mark", x1: X(value), x2: X(value), y1: MARGIN.top, y2: floor });
+      const upright = (value) =>
+        s("line", { class: "attn-mark", x1: X(value), x2: X(value), y1: MARGIN.top, y2: floor });
       layers.present.replaceChildren(
-        ...uprights.flatMap(({ x: value, text: words }) => [upright(value), s("text", { class: "attn-tick", x: X(value) + 4, y: MARGIN.top + 4 }, words)]),
+        ...uprights.flatMap(({ x: value, text: words }) => [
+          upright(value),
+          s("text", { class: "attn-tick", x: X(value) + 4, y: MARGIN.top + 4 }, words),
+        ]),
         ...(at == null ? [] : [upright(at)]),
-        ...series.flatMap((each, k) => ((each.kind ?? "line") !== "line" || each.dot === false ? [] : each.points.filter(([value, height]) => value === at && Number.isFinite(height)).map(([value, height]) => s("circle", { class: `attn-points ${color(each, k)}`, cx: X(value), cy: Y(height), r: 4 })))),
+        ...series.flatMap((each, k) =>
+          (each.kind ?? "line") !== "line" || each.dot === false
+            ? []
+            : each.points
+                .filter(([value, height]) => value === at && Number.isFinite(height))
+                .map(([value, height]) =>
+                  s("circle", { class: `attn-points ${color(each, k)}`, cx: X(value), cy: Y(height), r: 4 }),
+                ),
+        ),
         ...notes.flatMap((each) => note(each, X, Y)),
       );
       picture.setAttribute("aria-label", `${inWords(title)}. ${sentence}`);

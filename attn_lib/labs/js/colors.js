@@ -1,5 +1,5 @@
 // The two colour maps of the book, shared with matplotlib through colors.json.
-import stops from "../../colors.json";
+import stops from "../../colors.json" with { type: "json" };
 
 const STEPS = 256;
 
@@ -32,7 +32,10 @@ for (const [theme, kinds] of Object.entries(stops))
     };
   }
 
-/** The map of a theme: `colors[step]` as RGBA, `css[step]`, `dark[step]` (whether digits on it are black), and `ramp` for a colour bar. */
+/**
+ * The map of a theme: `colors[step]` as RGBA, `css[step]`, `dark[step]` (whether digits on it are black), and `ramp`
+ * for a colour bar.
+ */
 export const colorMap = (theme, kind) => maps[`${theme} ${kind}`];
 
 /** Which of the map's 256 steps shows `value`: weights on [0, limit], scores on [−limit, limit]. */

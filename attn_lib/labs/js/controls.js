@@ -3,9 +3,17 @@ import { h, setText, stillness, sym } from "./dom.js";
 import { significant } from "./numbers.js";
 
 /** All controls of a lab, in as many columns as there is room for. */
-export const controlGrid = (controls, more = "") => h("div", { class: `attn-controls ${more}` }, Object.values(controls).map(({ element }) => element));
+export const controlGrid = (controls, more = "") =>
+  h(
+    "div",
+    { class: `attn-controls ${more}` },
+    Object.values(controls).map(({ element }) => element),
+  );
 
-/** Text under a control: a `hint` of what it does, or why it is off, in sight (`why`) or for its tooltip and screen readers alone (`off`). */
+/**
+ * Text under a control: a `hint` of what it does, or why it is off, in sight (`why`) or for its tooltip and screen
+ * readers alone (`off`).
+ */
 function explain(input, note, { why, off, hint }) {
   input.disabled = Boolean(why || off);
   input.title = off || "";
@@ -15,7 +23,18 @@ function explain(input, note, { why, off, hint }) {
 }
 
 /** A slider with its value beside it; `toInput` and `fromInput` translate (a logarithmic slider moves in log₁₀). */
-export function slider({ control, label, min, max, step = 1, toInput = Number, fromInput = Number, text, onInput, signal }) {
+export function slider({
+  control,
+  label,
+  min,
+  max,
+  step = 1,
+  toInput = Number,
+  fromInput = Number,
+  text,
+  onInput,
+  signal,
+}) {
   const input = h("input", { type: "range", min, max, step, "data-control": control });
   const value = h("output");
   const note = h("small", { class: "attn-why", hidden: true });
@@ -37,10 +56,16 @@ export function slider({ control, label, min, max, step = 1, toInput = Number, f
 /** The temperature of a softmax: a slider in log₁₀ T whose stops have three figures. */
 export function temperature({ low, high, signal, onInput }) {
   return slider({
-    control: "temperature", label: ["temperature ", sym("T")], min: Math.log10(low), max: Math.log10(high), step: 0.02,
+    control: "temperature",
+    label: ["temperature ", sym("T")],
+    min: Math.log10(low),
+    max: Math.log10(high),
+    step: 0.02,
     toInput: (T) => Number(Math.log10(T).toFixed(2)),
     fromInput: (position) => Number((10 ** position).toPrecision(3)),
-    text: significant, signal, onInput,
+    text: significant,
+    signal,
+    onInput,
   });
 }
 
@@ -86,12 +111,25 @@ const BEAT_MS = 1000;
  * @param {number} [options.beat]  ms from step to step
  * @param {() => boolean} [options.still]  whether playing is one jump, by default where the reader asks for less motion
  */
-export function stepper({ control, label, text = (current, most) => `${current} of ${most}`, beat: pause = BEAT_MS, still = stillness, onInput, signal }) {
+export function stepper({
+  control,
+  label,
+  text = (current, most) => `${current} of ${most}`,
+  beat: pause = BEAT_MS,
+  still = stillness,
+  onInput,
+  signal,
+}) {
   const input = h("input", { type: "range", min: 0, step: 1, "data-control": control });
   const value = h("output");
   const button = (action, words) => h("button", { type: "button", class: "attn-text", "data-action": action }, words);
   const [previous, play, next] = [button("previous", "Previous"), button("play", "Play"), button("next", "Next")];
-  const element = h("div", { class: "attn-control attn-stepper" }, h("label", {}, h("span", {}, label), input, value), h("div", { class: "attn-actions" }, previous, play, next));
+  const element = h(
+    "div",
+    { class: "attn-control attn-stepper" },
+    h("label", {}, h("span", {}, label), input, value),
+    h("div", { class: "attn-actions" }, previous, play, next),
+  );
   let view = { current: 0, most: 0 };
   let beat = 0;
   let expected = 0; // the step that playing has asked for
@@ -110,9 +148,21 @@ export function stepper({ control, label, text = (current, most) => `${current} 
   }
   const listen = (target, type, run) => target.addEventListener(type, run, { signal });
   const by = (run) => () => (stop(), run());
-  listen(input, "input", by(() => go(Number(input.value))));
-  listen(previous, "click", by(() => go(view.current - 1)));
-  listen(next, "click", by(() => go(view.current + 1)));
+  listen(
+    input,
+    "input",
+    by(() => go(Number(input.value))),
+  );
+  listen(
+    previous,
+    "click",
+    by(() => go(view.current - 1)),
+  );
+  listen(
+    next,
+    "click",
+    by(() => go(view.current + 1)),
+  );
   listen(play, "click", () => (beat ? stop() : still() ? go(view.most) : playOn()));
   signal.addEventListener("abort", stop);
 
@@ -137,10 +187,14 @@ export function seed({ label, most, onInput, signal }) {
   const input = h("input", { type: "number", min: 0, max: most, step: 1, "data-control": "seed" });
   const next = h("button", { type: "button", class: "attn-text", "data-action": "resample" }, "Resample");
   const element = h("div", { class: "attn-control attn-seed" }, h("label", {}, h("span", {}, label), input), next);
-  input.addEventListener("change", () => {
-    const value = Math.round(Number(input.value));
-    onInput(Math.min(most, Math.max(0, Number.isFinite(value) ? value : 0)));
-  }, { signal });
+  input.addEventListener(
+    "change",
+    () => {
+      const value = Math.round(Number(input.value));
+      onInput(Math.min(most, Math.max(0, Number.isFinite(value) ? value : 0)));
+    },
+    { signal },
+  );
   next.addEventListener("click", () => onInput((Number(input.value) + 1) % (most + 1)), { signal });
   return {
     element,

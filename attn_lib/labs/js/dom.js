@@ -10,10 +10,12 @@ export function h(tag, attributes = {}, ...children) {
 }
 
 /** A button that looks like text. */
-export const textButton = (action, ...words) => h("button", { type: "button", class: "attn-text", "data-action": action }, words);
+export const textButton = (action, ...words) =>
+  h("button", { type: "button", class: "attn-text", "data-action": action }, words);
 
 /** What stands above a panel: its title, and a quieter line. */
-export const panelTitle = (title, line, size = "") => h("div", { class: `attn-panel-title ${size}` }, h("b", {}, title), line);
+export const panelTitle = (title, line, size = "") =>
+  h("div", { class: `attn-panel-title ${size}` }, h("b", {}, title), line);
 
 /** Make an SVG element; attributes that are null are left out. */
 export function s(tag, attributes = {}, ...children) {
@@ -23,7 +25,10 @@ export function s(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Let `parent` show `nodes`, keeping the children that are there and changing only what differs: cheaper to lay out than new ones. */
+/**
+ * Let `parent` show `nodes`, keeping the children that are there and changing only what differs: cheaper to lay out
+ * than new ones.
+ */
 export function patch(parent, nodes) {
   const old = [...parent.childNodes];
   old.slice(nodes.length).forEach((child) => child.remove());
@@ -36,7 +41,8 @@ export function patch(parent, nodes) {
       return;
     }
     for (const { name } of [...child.attributes]) if (!next.hasAttribute(name)) child.removeAttribute(name);
-    for (const { name, value } of next.attributes) if (child.getAttribute(name) !== value) child.setAttribute(name, value);
+    for (const { name, value } of next.attributes)
+      if (child.getAttribute(name) !== value) child.setAttribute(name, value);
     patch(child, [...next.childNodes]);
   });
 }
@@ -67,7 +73,10 @@ export function glide(elements, duration) {
       const dx = from.left - to.left;
       const dy = from.top - to.top;
       if (dx || dy)
-        element.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], { duration, easing: "ease-in-out" });
+        element.animate([{ transform: `translate(${dx}px, ${dy}px)` }, { transform: "none" }], {
+          duration,
+          easing: "ease-in-out",
+        });
     }
   };
 }

@@ -23,8 +23,8 @@ const LEAST_LABEL_PX = 52; // the corner names both axes
 const LEAST_HEADING_PX = 30;
 const LEAST_PANEL_PX = 64; // a title over one column
 
-// Drawing on a canvas makes the browser lay out the page at once if anything in it has changed. So maps are painted when all
-// elements of the labs have what belongs there: one layout a frame.
+// Drawing on a canvas makes the browser lay out the page at once if anything in it has changed. So maps are painted
+// when all elements of the labs have what belongs there: one layout a frame.
 const waiting = new Set();
 
 function afterwards(paint) {
@@ -39,17 +39,22 @@ function afterwards(paint) {
 const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0, -1)}ies` : `${noun}s`);
 
 /**
- * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else stacked.
+ * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else
+ * stacked.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], panels: string[][], digits?: boolean}} content  the labels of the rows, and of each
- *   panel's columns; without digits, cells may be smaller
+ * @param {{width: number, rows: string[], panels: string[][], digits?: boolean}} content
+ *   the labels of the rows, and of each panel's columns; without digits, cells may be smaller
  * @returns {number} the size of a cell in px
  */
 export function fit(flow, { width, rows, panels, digits = true }) {
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const most = Math.max(...panels.map((columns) => columns.length));
   const least = !digits || Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
-  const together = (cell) => panels.reduce((sum, columns) => sum + Math.max(columns.length * cell, LEAST_PANEL_PX), label + (panels.length - 1) * GAP_PX);
+  const together = (cell) =>
+    panels.reduce(
+      (sum, columns) => sum + Math.max(columns.length * cell, LEAST_PANEL_PX),
+      label + (panels.length - 1) * GAP_PX,
+    );
   const beside = together(least) <= width;
   let cell = CELL.most;
   while (cell > least && (beside ? together(cell) : label + most * cell) > width) cell--;
@@ -61,21 +66,27 @@ export function fit(flow, { width, rows, panels, digits = true }) {
 function measure(flow, cell, label, heading) {
   setStyle(flow, "--cell", `${cell}px`);
   setStyle(flow, "--label", `${label}px`);
-  setStyle(flow, "--heading", `${heading > cell - 2 ? Math.max(LEAST_HEADING_PX, Math.ceil(heading)) : LEAST_HEADING_PX}px`);
+  setStyle(
+    flow,
+    "--heading",
+    `${heading > cell - 2 ? Math.max(LEAST_HEADING_PX, Math.ceil(heading)) : LEAST_HEADING_PX}px`,
+  );
 }
 
 /**
- * Fit many heatmaps with the same rows and columns into few lines of a flow, the first of each line with the row labels:
- * with digits where that takes no more than `lines` lines, else as small as need be.
+ * Fit many heatmaps with the same rows and columns into few lines of a flow, the first of each line with the row
+ * labels: with digits where that takes no more than `lines` lines, else as small as need be.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], cols: string[], titles: string[], lines: number}} content  with what stands above each
+ * @param {{width: number, rows: string[], cols: string[], titles: string[], lines: number}} content
+ *   with what stands above each
  * @returns {number} the size of a cell in px
  */
 export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
   const panels = [...flow.children];
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const title = Math.ceil(textWidth(titles));
-  const abreast = (cell) => Math.max(1, Math.floor((width - label + GAP_PX) / (Math.max(cols.length * cell, title) + GAP_PX)));
+  const abreast = (cell) =>
+    Math.max(1, Math.floor((width - label + GAP_PX) / (Math.max(cols.length * cell, title) + GAP_PX)));
   const needed = (cell) => Math.ceil(panels.length / abreast(cell));
   const small = needed(CELL.least) > lines;
   const fewest = needed(small ? CELL.leastWithoutDigits : CELL.least);
@@ -87,6 +98,31 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
 }
 
 /**
+ * What a map shows: a `plain` one has no digits; weights end at `limit`, by default 1; cells that are `later` are not
+ * shown yet; `cuts` part blocks above a row or left of a column.
+ * @typedef {object} View
+ * @property {Float64Array} values
+ * @property {number} n
+ * @property {number} m
+ * @property {string[]} rows
+ * @property {string[]} cols
+ * @property {any[]} rowIds
+ * @property {any[]} colIds
+ * @property {number} current
+ * @property {number} [limit]
+ * @property {"light" | "dark"} theme
+ * @property {number} cell
+ * @property {() => Node[]} formula
+ * @property {any} [formulaKey]
+ * @property {boolean[]} [forbidden]
+ * @property {boolean[]} [later]
+ * @property {boolean} [plain]
+ * @property {string} sentence
+ * @property {{rows?: number[], cols?: number[]}} [cuts]
+ * @property {{kind: "box" | "word", row: number, col: number, rows: number, cols: number, word?: string}[]} [boxes]
+ */
+
+/**
  * @param {object} options
  * @param {string} options.panel  the page contract's name: "scores", "weights", "output"
  * @param {"scores"|"weights"} options.kind  which colour map
@@ -96,11 +132,24 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
  * @param {string} [options.corner]  the unit, short enough for the corner of the table
  * @param {object} [options.attributes]  more attributes of the table
  * @param {number} [options.digits]  decimals in a cell
- * @param {(row: number, col: number) => void} [options.onCell]  a cell came under pointer or focus; (-1, -1) when it left
+ * @param {(row: number, col: number) => void} [options.onCell]
+ *   a cell came under pointer or focus; (-1, -1) when it left
  * @param {(row: number, col: number) => void} [options.onRow]  a row was chosen, by this cell of it
  * @param {AbortSignal} options.signal
  */
-export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", corner = unit, attributes = {}, digits = 2, onCell = () => {}, onRow = () => {}, signal }) {
+export function heatmap({
+  panel,
+  kind,
+  title,
+  unit = "key",
+  rowUnit = "query",
+  corner = unit,
+  attributes = {},
+  digits = 2,
+  onCell = () => {},
+  onRow = () => {},
+  signal,
+}) {
   const heading = h("b", {}, title);
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
@@ -136,7 +185,14 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
   function build({ n, m }) {
     const axes = h("span", { class: "attn-axes" }, h("span", {}, `${corner} →`), h("span", {}, `${rowUnit} ↓`));
     const origin = h("td", { class: "attn-corner" }, axes, canvas, overlay, frame);
-    head.replaceChildren(h("tr", {}, origin, Array.from({ length: m }, () => h("th", { scope: "col" }, h("span")))));
+    head.replaceChildren(
+      h(
+        "tr",
+        {},
+        origin,
+        Array.from({ length: m }, () => h("th", { scope: "col" }, h("span"))),
+      ),
+    );
     cells = [];
     body.replaceChildren(
       ...Array.from({ length: n }, (_, row) => {
@@ -155,7 +211,8 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     setStyle(table, "--rows", n);
     label();
   }
-  const label = () => table.setAttribute("aria-label", `${title}: rows are ${plural(rowUnit)}, columns are ${plural(unit)}`);
+  const label = () =>
+    table.setAttribute("aria-label", `${title}: rows are ${plural(rowUnit)}, columns are ${plural(unit)}`);
 
   function relabel({ rows, cols, current }) {
     [...head.rows[0].cells].slice(1).forEach((th, col) => setText(th.firstChild, cols[col]));
@@ -237,13 +294,15 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     }
     if (withDigits()) {
       const texts = Array.from(steps, (_, at) => text(at));
-      pen.font = `${Math.min(11.2, cell * 0.41, ((cell - 2) / textWidth(texts)) * DIGITS_MEASURED_PX) * dense}px ${FONT}`;
+      pen.font =
+        `${Math.min(11.2, cell * 0.41, ((cell - 2) / textWidth(texts)) * DIGITS_MEASURED_PX) * dense}px ` + `${FONT}`;
       pen.textAlign = "center";
       pen.textBaseline = "middle";
       for (const black of [true, false]) {
         pen.fillStyle = black ? "#000" : "#fff";
         for (let at = 0; at < steps.length; at++)
-          if (steps[at] >= 0 && dark[steps[at]] === black) pen.fillText(texts[at], xs[at % m] + (px - gap) / 2, ys[(at / m) | 0] + px * 0.52);
+          if (steps[at] >= 0 && dark[steps[at]] === black)
+            pen.fillText(texts[at], xs[at % m] + (px - gap) / 2, ys[(at / m) | 0] + px * 0.52);
       }
     }
   }
@@ -267,8 +326,22 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     const rows = between(rowIds, from.rows);
     const cols = between(colIds, from.cols);
     const options = { duration: TRAVEL_MS, easing: "ease-in-out" };
-    cols.forEach(([, start, end]) => start !== end && head.rows[0].cells[end + 1].animate([{ transform: `translateX(${(start - end) * cell}px)` }, { transform: "none" }], options));
-    rows.forEach(([, start, end]) => start !== end && body.rows[end].cells[0].animate([{ transform: `translateY(${(start - end) * cell}px)` }, { transform: "none" }], options));
+    cols.forEach(
+      ([, start, end]) =>
+        start !== end &&
+        head.rows[0].cells[end + 1].animate(
+          [{ transform: `translateX(${(start - end) * cell}px)` }, { transform: "none" }],
+          options,
+        ),
+    );
+    rows.forEach(
+      ([, start, end]) =>
+        start !== end &&
+        body.rows[end].cells[0].animate(
+          [{ transform: `translateY(${(start - end) * cell}px)` }, { transform: "none" }],
+          options,
+        ),
+    );
     element.classList.add("attn-moving");
     canvas.classList.remove("attn-pixels");
     const started = performance.now();
@@ -285,7 +358,10 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     tick(started);
   }
 
-  const settled = ({ rowIds, colIds }) => ({ rows: new Map(rowIds.map((id, at) => [id, at])), cols: new Map(colIds.map((id, at) => [id, at])) });
+  const settled = ({ rowIds, colIds }) => ({
+    rows: new Map(rowIds.map((id, at) => [id, at])),
+    cols: new Map(colIds.map((id, at) => [id, at])),
+  });
 
   function settle() {
     cancelAnimationFrame(motion);
@@ -321,7 +397,14 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     const cell = find(event.target);
     if (!cell) return;
     const [row, col] = cell;
-    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -col], End: [0, view.m - 1 - col] };
+    const moves = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      Home: [0, -col],
+      End: [0, view.m - 1 - col],
+    };
     if (event.key === "Enter" || event.key === " ") onRow(row, col);
     else if (moves[event.key]) {
       const [down, right] = moves[event.key];
@@ -345,10 +428,7 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
     /**
      * Show `values` (n×m). `rowIds` and `colIds` name what each row and column stands for: when their order
      * changes, the cells travel.
-     * @param {{values: Float64Array, n: number, m: number, rows: string[], cols: string[], rowIds: any[], colIds: any[],
-     *          current: number, limit?: number, theme: "light"|"dark", cell: number, formula: () => Node[], formulaKey?: any, forbidden?: boolean[], later?: boolean[], plain?: boolean, sentence: string,
-     *          cuts?: {rows?: number[], cols?: number[]}, boxes?: {kind: "box"|"word", row: number, col: number, rows: number, cols: number, word?: string}[]}} next
-     *   a `plain` map has no digits; weights end at `limit`, by default 1; cells that are `later` are not shown yet; `cuts` part blocks above a row or left of a column
+     * @param {View} next
      */
     update(next) {
       const previous = view;
@@ -372,7 +452,8 @@ export function heatmap({ panel, kind, title, unit = "key", rowUnit = "query", c
       const reordered = !resized && String([previous.rowIds, previous.colIds]) !== String([next.rowIds, next.colIds]);
       if (reordered && !stillness() && Math.max(next.n, next.m) <= TRAVEL_UP_TO) travel(place);
       else if (resized || reordered || (stale && !motion)) settle(); // else the running motion draws the new values
-      if (reordered && Math.max(next.n, next.m) > TRAVEL_UP_TO && !stillness()) canvas.animate([{ opacity: 0.2 }, { opacity: 1 }], TRAVEL_MS);
+      if (reordered && Math.max(next.n, next.m) > TRAVEL_UP_TO && !stillness())
+        canvas.animate([{ opacity: 0.2 }, { opacity: 1 }], TRAVEL_MS);
     },
     /** Give it another title. */
     rename(words) {

@@ -56,9 +56,15 @@ export function attentionWeights(S, n, m, temperature = 1) {
 }
 
 /** Query i may look at keys j ≤ i + offset. */
-export const causalMask = (offset = 0) => (i, j) => j <= i + offset;
+export const causalMask =
+  (offset = 0) =>
+  (i, j) =>
+    j <= i + offset;
 
-/** One row of scores and the values of its keys (m×d), read at once: their largest score, Σ e^{s−max} and Σ e^{s−max} v. */
+/**
+ * One row of scores and the values of its keys (m×d), read at once: their largest score, Σ e^{s−max} and
+ * Σ e^{s−max} v.
+ */
 export function softmaxState(scores, V, d) {
   const maximum = Math.max(-Infinity, ...scores);
   const accumulator = new Float64Array(d);
@@ -80,7 +86,11 @@ export const rescaling = (state, maximum) => Math.exp(state.maximum - finite(max
 export function mergeStates(a, b) {
   const maximum = Math.max(a.maximum, b.maximum);
   const [fa, fb] = [rescaling(a, maximum), rescaling(b, maximum)];
-  return { maximum, normaliser: fa * a.normaliser + fb * b.normaliser, accumulator: a.accumulator.map((value, r) => fa * value + fb * b.accumulator[r]) };
+  return {
+    maximum,
+    normaliser: fa * a.normaliser + fb * b.normaliser,
+    accumulator: a.accumulator.map((value, r) => fa * value + fb * b.accumulator[r]),
+  };
 }
 
 /** What a state says of the keys read so far; zero where none was allowed. */
@@ -101,7 +111,13 @@ export function takeRows(X, d, order) {
 }
 
 /** Query i may look at the last `window` keys up to its own. */
-export const windowMask = (window, offset = 0) => (i, j) => i + offset - window < j && j <= i + offset;
+export const windowMask =
+  (window, offset = 0) =>
+  (i, j) =>
+    i + offset - window < j && j <= i + offset;
 
 /** Query i may look at the first `prefix` keys, and causally at the rest. */
-export const prefixMask = (prefix, offset = 0) => (i, j) => j < prefix || j <= i + offset;
+export const prefixMask =
+  (prefix, offset = 0) =>
+  (i, j) =>
+    j < prefix || j <= i + offset;

@@ -35,14 +35,22 @@ export function powerOfTen(value) {
   return exponent === 0 ? "1" : exponent === 1 ? "10" : `10${raised(exponent)}`;
 }
 
-/** Large or small numbers with two decimals and a power: 1.72 × 10¹⁰; from a thousandth to a hundred thousand as they are. */
+/**
+ * Large or small numbers with two decimals and a power: 1.72 × 10¹⁰; from a thousandth to a hundred thousand
+ * as they are.
+ */
 export function scientific(value) {
   if (value === 0 || (Math.abs(value) >= 1e-3 && Math.abs(value) < 99999.5)) return significant(value);
   const [digits, exponent] = value.toExponential(2).split("e");
   return `${minus(digits)} × 10${raised(Number(exponent))}`;
 }
 
-const UNITS = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]];
+const UNITS = [
+  ["TB", 1e12],
+  ["GB", 1e9],
+  ["MB", 1e6],
+  ["kB", 1e3],
+];
 
 /** A number of bytes with a decimal unit: 268 MB. */
 export function byteSize(count) {

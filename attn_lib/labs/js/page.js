@@ -43,7 +43,8 @@ function linking(id) {
     },
     /** Let the address bar say the same as the link that was copied, or nothing after a reset. */
     shared(hash) {
-      if (hash || parseFragment(location.hash)?.name === id) history.replaceState(null, "", hash || location.href.split("#")[0]);
+      if (hash || parseFragment(location.hash)?.name === id)
+        history.replaceState(null, "", hash || location.href.split("#")[0]);
     },
   };
   return host;

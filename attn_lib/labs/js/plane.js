@@ -35,30 +35,48 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
       moveTo(there(clientX - box.left), -there(clientY - box.top));
     };
     let pointer = null;
-    field.addEventListener("pointerdown", (event) => {
-      // a finger on the plane may be scrolling the page: it must take the point itself
-      if (event.button || (event.pointerType === "touch" && event.target !== grip)) return;
-      event.preventDefault();
-      grip.focus({ preventScroll: true });
-      pointer = event.pointerId;
-      field.setPointerCapture(pointer);
-      if (event.target !== grip) follow(event);
-    }, { signal });
-    field.addEventListener("pointermove", (event) => {
-      if (event.pointerId === pointer) follow(event);
-    }, { signal });
+    field.addEventListener(
+      "pointerdown",
+      (event) => {
+        // a finger on the plane may be scrolling the page: it must take the point itself
+        if (event.button || (event.pointerType === "touch" && event.target !== grip)) return;
+        event.preventDefault();
+        grip.focus({ preventScroll: true });
+        pointer = event.pointerId;
+        field.setPointerCapture(pointer);
+        if (event.target !== grip) follow(event);
+      },
+      { signal },
+    );
+    field.addEventListener(
+      "pointermove",
+      (event) => {
+        if (event.pointerId === pointer) follow(event);
+      },
+      { signal },
+    );
     for (const type of ["pointerup", "pointercancel"]) field.addEventListener(type, () => (pointer = null), { signal });
-    field.addEventListener("click", (event) => {
-      if (event.pointerType === "touch" && event.target !== grip) follow(event);
-    }, { signal });
-    grip.addEventListener("keydown", (event) => {
-      const [right, up] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [0, 0];
-      if (!(right || up) || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      const step = event.shiftKey ? 5 * STEP : STEP;
-      const at = now();
-      moveTo(at[0] + right * step, at[1] + up * step);
-    }, { signal });
+    field.addEventListener(
+      "click",
+      (event) => {
+        if (event.pointerType === "touch" && event.target !== grip) follow(event);
+      },
+      { signal },
+    );
+    grip.addEventListener(
+      "keydown",
+      (event) => {
+        const [right, up] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+          event.key
+        ] ?? [0, 0];
+        if (!(right || up) || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        const step = event.shiftKey ? 5 * STEP : STEP;
+        const at = now();
+        moveTo(at[0] + right * step, at[1] + up * step);
+      },
+      { signal },
+    );
   }
 
   return {
@@ -122,8 +140,16 @@ export function nameTag(text, [x, y], [centreX, centreY], { distance = 11, side,
   const sideways = Math.abs(dx) > 0.45 * Math.abs(dy) && room > distance + length + 2;
   const [left, right] = [length / 2 + 3, side - length / 2 - 3];
   const at = sideways
-    ? { x: x + Math.sign(dx) * distance, y: y + 4 + 0.6 * distance * (dy / Math.hypot(dx, dy)), "text-anchor": dx > 0 ? "start" : "end" }
-    : { x: Math.min(right, Math.max(left, x)), y: y > avoid[1] ? y + distance + 9 : y - distance, "text-anchor": "middle" };
+    ? {
+        x: x + Math.sign(dx) * distance,
+        y: y + 4 + 0.6 * distance * (dy / Math.hypot(dx, dy)),
+        "text-anchor": dx > 0 ? "start" : "end",
+      }
+    : {
+        x: Math.min(right, Math.max(left, x)),
+        y: y > avoid[1] ? y + distance + 9 : y - distance,
+        "text-anchor": "middle",
+      };
   return s("text", { class: "attn-name", ...at }, text, more && s("tspan", { class: "attn-aside", dx: 5 }, more));
 }
 
@@ -131,5 +157,9 @@ export function nameTag(text, [x, y], [centreX, centreY], { distance = 11, side,
 export function letterTag(letter, [x, y], [otherX, otherY], distance) {
   const length = Math.hypot(x - otherX, y - otherY);
   const [right, down] = length > 0.5 ? [(x - otherX) / length, (y - otherY) / length] : [0, -1];
-  return s("text", { class: "attn-letter", x: x + right * distance, y: y + down * distance + 4, "text-anchor": "middle" }, letter);
+  return s(
+    "text",
+    { class: "attn-letter", x: x + right * distance, y: y + down * distance + 4, "text-anchor": "middle" },
+    letter,
+  );
 }

@@ -33,25 +33,33 @@ export const choice = (names, otherwise = names[0]) => ({
   },
 });
 
-/** One of some whole numbers; where it is none of them, `otherwise`. Nothing (null) may be one of them: an empty field in a link. */
+/**
+ * One of some whole numbers; where it is none of them, `otherwise`. Nothing (null) may be one of them: an empty
+ * field in a link.
+ */
 export const oneOf = (numbers, otherwise) => ({
   clean: (value) => (numbers.includes(value) ? value : otherwise),
   read(text) {
     const value = text.trim() === "" ? null : Number(text);
-    if (!numbers.includes(value)) throw new Error(`expected one of ${numbers.filter((number) => number !== null).join(", ")}`);
+    if (!numbers.includes(value))
+      throw new Error(`expected one of ${numbers.filter((number) => number !== null).join(", ")}`);
     return value;
   },
 });
 
 /** Different tuples of `width` whole numbers that fit; a link says them one number after the other. */
 export const tuples = (width, fits, words) => {
-  const clean = (list) => list.filter((tuple, at) => fits(tuple) && list.findIndex((other) => String(other) === String(tuple)) === at);
+  const clean = (list) =>
+    list.filter((tuple, at) => fits(tuple) && list.findIndex((other) => String(other) === String(tuple)) === at);
   return {
     clean,
     read(text) {
       const numbers = text ? text.split(",") : [];
-      const list = inOrder(Math.ceil(numbers.length / width)).map((at) => numbers.slice(at * width, (at + 1) * width).map(Number));
-      if (!numbers.every((part) => /^\d+$/.test(part)) || numbers.length % width || !list.every(fits)) throw new Error(`expected ${words}`);
+      const list = inOrder(Math.ceil(numbers.length / width)).map((at) =>
+        numbers.slice(at * width, (at + 1) * width).map(Number),
+      );
+      if (!numbers.every((part) => /^\d+$/.test(part)) || numbers.length % width || !list.every(fits))
+        throw new Error(`expected ${words}`);
       return clean(list);
     },
   };
@@ -72,7 +80,11 @@ export const inOrder = (n) => Array.from({ length: n }, (_, i) => i);
 
 /** A rearrangement of 0 … n−1. */
 export const permutation = (n) => {
-  const fits = (order) => Array.isArray(order) && order.length === n && new Set(order).size === n && order.every((i) => Number.isInteger(i) && i >= 0 && i < n);
+  const fits = (order) =>
+    Array.isArray(order) &&
+    order.length === n &&
+    new Set(order).size === n &&
+    order.every((i) => Number.isInteger(i) && i >= 0 && i < n);
   return {
     clean: (value) => (fits(value) ? value : inOrder(n)),
     read(text) {

@@ -12,7 +12,8 @@ import { labs } from "labs";
  */
 export function start(figure, kind, parts) {
   try {
-    if (!Object.hasOwn(labs, kind)) throw new Error(`no lab is called ${kind} here; there are ${Object.keys(labs).join(", ")}`);
+    if (!Object.hasOwn(labs, kind))
+      throw new Error(`no lab is called ${kind} here; there are ${Object.keys(labs).join(", ")}`);
     const lab = labs[kind]({ ...parts(), el: figure });
     figure.dataset.ready = "true";
     return lab;

@@ -24,7 +24,18 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
     "div",
     { class: "attn-sum attn-rows" },
     line,
-    h("div", { class: "attn-scroll" }, h("table", { "data-panel": panel }, h("caption", { class: "attn-sr" }, `The terms of the sum${byWeight ? ", largest weight first" : ""}`), h("thead", {}, head), body, foot)),
+    h(
+      "div",
+      { class: "attn-scroll" },
+      h(
+        "table",
+        { "data-panel": panel },
+        h("caption", { class: "attn-sr" }, `The terms of the sum${byWeight ? ", largest weight first" : ""}`),
+        h("thead", {}, head),
+        body,
+        foot,
+      ),
+    ),
   );
   let rows = []; // of the table, the sum's own row last
   let shape = "";
@@ -41,7 +52,13 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
       const name = h("th", { scope: "row" });
       const numbers = [null, ...outputs].map(() => h("td"));
       const score = scored ? h("td") : null;
-      return { tr: h("tr", {}, name, score, h("td", { class: "attn-barcell" }, bar), numbers), name, score, bar, numbers };
+      return {
+        tr: h("tr", {}, name, score, h("td", { class: "attn-barcell" }, bar), numbers),
+        name,
+        score,
+        bar,
+        numbers,
+      };
     });
     rows.at(-1).bar.remove();
     body.replaceChildren(...rows.slice(0, -1).map(({ tr }) => tr));
@@ -53,13 +70,19 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
     [weight, ...values].forEach((value, at) => setText(numbers[at], short(value)));
     if (points !== undefined) setText(score, fixed(points));
     if (!panel) return;
-    const shown = [...(points === undefined ? [] : [[score, points]]), ...numbers.map((td, at) => [td, [weight, ...values][at]])];
+    const shown = [
+      ...(points === undefined ? [] : [[score, points]]),
+      ...numbers.map((td, at) => [td, [weight, ...values][at]]),
+    ];
     shown.forEach(([td, value], col) => Object.assign(td.dataset, { row: key, col, value }));
   };
 
   return {
     element,
-    /** `a` are the m weights of the row, `V` the m×d values, `o` the row's output, `S` the scores; `tokens` name the keys. */
+    /**
+     * `a` are the m weights of the row, `V` the m×d values, `o` the row's output, `S` the scores; `tokens` name the
+     * keys.
+     */
     update({ query = "", tokens, a, V, o, outputs, S }) {
       const d = outputs.length;
       const ranked = Array.from(a, (_, j) => j).sort((i, j) => a[j] - a[i] || i - j);
@@ -67,7 +90,7 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
       const alone = !byWeight || ranked.length <= TERMS_IN_TABLE + 1 ? ranked.length : TERMS_IN_TABLE;
       const others = listed.slice(alone);
       const needed = `${alone + (others.length ? 1 : 0) + 1} ${outputs}`;
-      if (needed !== shape) build(parseInt((shape = needed)), outputs);
+      if (needed !== shape) build(parseInt((shape = needed), 10), outputs);
 
       const sums = (keys) => Array.from({ length: d }, (_, r) => keys.reduce((sum, j) => sum + a[j] * V[j * d + r], 0));
       const weight = (keys) => keys.reduce((sum, j) => sum + a[j], 0);
@@ -86,7 +109,12 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
       const positive = ranked.filter((j) => a[j] > 0);
       const worth = positive.filter((j, rank) => rank < TERMS_IN_LINE && a[j] >= 0.005);
       const terms = worth.flatMap((j, rank) => [rank ? " + " : "", `${fixed(a[j])} `, sym("v", tokens[j])]);
-      line.replaceChildren(sym("o", query), " = ", ...(terms.length ? terms : ["0"]), positive.length > worth.length ? " + …" : "");
+      line.replaceChildren(
+        sym("o", query),
+        " = ",
+        ...(terms.length ? terms : ["0"]),
+        positive.length > worth.length ? " + …" : "",
+      );
     },
   };
 }

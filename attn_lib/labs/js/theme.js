@@ -18,7 +18,9 @@ export function theme() {
 export function onTheme(changed, signal) {
   const observer = new MutationObserver(changed);
   for (const element of [document.documentElement, document.body])
-    observer.observe(element, { attributeFilter: ["data-theme", "theme", "data-jp-theme-light", "data-vscode-theme-kind"] });
+    observer.observe(element, {
+      attributeFilter: ["data-theme", "theme", "data-jp-theme-light", "data-vscode-theme-kind"],
+    });
   system().addEventListener("change", changed, { signal });
   signal.addEventListener("abort", () => observer.disconnect());
 }

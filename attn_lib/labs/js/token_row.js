@@ -19,7 +19,17 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
 
   function build(tokens) {
     items = tokens.map((text, token) => {
-      const push = (side, glyph) => h("button", { type: "button", class: `attn-push attn-push-${side}`, "data-move": side, "aria-label": `Move ${text} ${side}` }, glyph);
+      const push = (side, glyph) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: `attn-push attn-push-${side}`,
+            "data-move": side,
+            "aria-label": `Move ${text} ${side}`,
+          },
+          glyph,
+        );
       return h(
         "li",
         { "data-token": token },
@@ -51,48 +61,67 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
     return item ? Number(item.dataset.token) : null;
   };
 
-  list.addEventListener("click", (event) => {
-    const token = tokenOf(event.target);
-    const side = event.target.closest("[data-move]")?.dataset.move;
-    if (token === null || drag?.moved) return;
-    const at = now().indexOf(token);
-    if (side) move(token, side === "left" ? Math.max(0, at - 1) : Math.min(now().length - 1, at + 1));
-    else if (event.target.closest("[data-query]")) onQuery(token);
-  }, { signal });
+  list.addEventListener(
+    "click",
+    (event) => {
+      const token = tokenOf(event.target);
+      const side = event.target.closest("[data-move]")?.dataset.move;
+      if (token === null || drag?.moved) return;
+      const at = now().indexOf(token);
+      if (side) move(token, side === "left" ? Math.max(0, at - 1) : Math.min(now().length - 1, at + 1));
+      else if (event.target.closest("[data-query]")) onQuery(token);
+    },
+    { signal },
+  );
 
-  list.addEventListener("keydown", (event) => {
-    const token = tokenOf(event.target);
-    if (token === null || event.ctrlKey || event.metaKey) return;
-    const moves = event.shiftKey || event.altKey;
-    const order = moves ? now() : view.order; // two quick presses are two steps
-    const last = order.length - 1;
-    const at = order.indexOf(token);
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key];
-    if (to === undefined) return;
-    event.preventDefault();
-    if (moves) move(token, Math.min(last, Math.max(0, to)));
-    else items[order[Math.min(last, Math.max(0, to))]].querySelector(".attn-chip").focus();
-  }, { signal });
+  list.addEventListener(
+    "keydown",
+    (event) => {
+      const token = tokenOf(event.target);
+      if (token === null || event.ctrlKey || event.metaKey) return;
+      const moves = event.shiftKey || event.altKey;
+      const order = moves ? now() : view.order; // two quick presses are two steps
+      const last = order.length - 1;
+      const at = order.indexOf(token);
+      const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      if (moves) move(token, Math.min(last, Math.max(0, to)));
+      else items[order[Math.min(last, Math.max(0, to))]].querySelector(".attn-chip").focus();
+    },
+    { signal },
+  );
 
   list.addEventListener("focusin", ({ target }) => rove(tokenOf(target)), { signal });
 
   /** One token at a time is a stop of the Tab key, with its two push buttons. */
   function rove(stop) {
-    items.forEach((item, token) => item.querySelectorAll("button").forEach((button) => (button.tabIndex = token === stop ? 0 : -1)));
+    items.forEach((item, token) =>
+      item.querySelectorAll("button").forEach((button) => (button.tabIndex = token === stop ? 0 : -1)),
+    );
   }
 
-  list.addEventListener("pointerdown", (event) => {
-    const token = tokenOf(event.target);
-    if (token !== null && event.button === 0) drag = { token, pointer: event.pointerId, x: event.clientX, y: event.clientY, moved: false };
-  }, { signal });
+  list.addEventListener(
+    "pointerdown",
+    (event) => {
+      const token = tokenOf(event.target);
+      if (token !== null && event.button === 0)
+        drag = { token, pointer: event.pointerId, x: event.clientX, y: event.clientY, moved: false };
+    },
+    { signal },
+  );
 
-  window.addEventListener("pointermove", (event) => {
-    if (!drag || event.pointerId !== drag.pointer || drag.done) return;
-    if (!drag.moved && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < DRAG_FROM_PX) return;
-    drag.moved = true;
-    items[drag.token].classList.add("attn-dragged");
-    move(drag.token, slotAt(event.clientX, event.clientY));
-  }, { signal });
+  window.addEventListener(
+    "pointermove",
+    (event) => {
+      if (!drag || event.pointerId !== drag.pointer || drag.done) return;
+      if (!drag.moved && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < DRAG_FROM_PX) return;
+      drag.moved = true;
+      items[drag.token].classList.add("attn-dragged");
+      move(drag.token, slotAt(event.clientX, event.clientY));
+    },
+    { signal },
+  );
 
   /** The place in the order whose chip is nearest to a point. */
   function slotAt(x, y) {
@@ -105,12 +134,16 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
   }
 
   for (const type of ["pointerup", "pointercancel"])
-    window.addEventListener(type, (event) => {
-      if (!drag || event.pointerId !== drag.pointer) return;
-      items[drag.token]?.classList.remove("attn-dragged");
-      drag.done = true; // a click that follows a drag is not a choice
-      setTimeout(() => (drag = null));
-    }, { signal });
+    window.addEventListener(
+      type,
+      (event) => {
+        if (!drag || event.pointerId !== drag.pointer) return;
+        items[drag.token]?.classList.remove("attn-dragged");
+        drag.done = true; // a click that follows a drag is not a choice
+        setTimeout(() => (drag = null));
+      },
+      { signal },
+    );
 
   return {
     element: list,
@@ -120,8 +153,16 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
       view = { tokens, order, query };
       if (renamed) build(tokens);
       if (reordered) {
-        const play = renamed ? () => {} : glide(items.filter((item) => !item.classList.contains("attn-dragged")), GLIDE_MS);
-        arrange(order, items.find((item) => item.classList.contains("attn-dragged") || item.contains(document.activeElement)));
+        const play = renamed
+          ? () => {}
+          : glide(
+              items.filter((item) => !item.classList.contains("attn-dragged")),
+              GLIDE_MS,
+            );
+        arrange(
+          order,
+          items.find((item) => item.classList.contains("attn-dragged") || item.contains(document.activeElement)),
+        );
         play();
       }
       const last = order.length - 1;
@@ -158,7 +199,12 @@ export function orderMoves({ order, onOrder, signal }) {
       "div",
       { class: "attn-moves" },
       h("span", {}, "Choose a token to be the query. Drag it, or press Shift with ← or →, to move it."),
-      h("div", { class: "attn-actions" }, action("reverse", "Reverse", (tokens) => [...tokens].reverse()), action("shuffle", "Shuffle", shuffled)),
+      h(
+        "div",
+        { class: "attn-actions" },
+        action("reverse", "Reverse", (tokens) => [...tokens].reverse()),
+        action("shuffle", "Shuffle", shuffled),
+      ),
     ),
   };
 }

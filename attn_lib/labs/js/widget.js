@@ -2,11 +2,22 @@
 import { h } from "./dom.js";
 import { start } from "./start.js";
 
-const literal = (value) => (value === null ? "None" : typeof value === "boolean" ? (value ? "True" : "False") : Array.isArray(value) ? `[${value.map(literal).join(", ")}]` : JSON.stringify(value));
+const literal = (value) =>
+  value === null
+    ? "None"
+    : typeof value === "boolean"
+      ? value
+        ? "True"
+        : "False"
+      : Array.isArray(value)
+        ? `[${value.map(literal).join(", ")}]`
+        : JSON.stringify(value);
 
 /** The Python call that makes a lab in this state. */
 function call(kind, state, initial) {
-  const said = Object.keys(state).filter((key) => ["scene", "model"].includes(key) || String(state[key]) !== String(initial[key]));
+  const said = Object.keys(state).filter(
+    (key) => ["scene", "model"].includes(key) || String(state[key]) !== String(initial[key]),
+  );
   return `${kind}(${said.map((key) => `${key}=${literal(state[key])}`).join(", ")})`;
 }
 

@@ -14,7 +14,10 @@ const REACH = 2;
 const TEMPERATURES = { low: 0.01, high: 100 };
 const ONE_LENGTH = 1.4;
 const FOUND = 0.0075; // the query moves in hundredths: nearer than that, it stands on the key
-const KERNELS = [["gaussian", "Gaussian: distance"], ["dot", "dot product: projection"]];
+const KERNELS = [
+  ["gaussian", "Gaussian: distance"],
+  ["dot", "dot product: projection"],
+];
 const KERNEL_NAMES = { gaussian: "Gaussian kernel", dot: "dot product" };
 const SIDE = { most: 360, gap: 18 };
 
@@ -38,7 +41,20 @@ function look({ names, outputs, keys, V }, state) {
   const soft = (T) => attentionWeights(S, 1, m, T);
   const a = state.lookup === "hard" ? hardWeights(S) : soft(state.lookup === "soft" ? state.temperature : 1);
   const best = (scores) => scores.indexOf(Math.max(...scores));
-  return { names, outputs, q, K, V, m, S, a, soft, nearest: best(near), longest: best(along), o: matmul(a, V, 1, m, 2) };
+  return {
+    names,
+    outputs,
+    q,
+    K,
+    V,
+    m,
+    S,
+    a,
+    soft,
+    nearest: best(near),
+    longest: best(along),
+    o: matmul(a, V, 1, m, 2),
+  };
 }
 
 /** One sentence that says what the picture shows. */
@@ -46,9 +62,17 @@ function describe({ names, a, nearest, longest }, { lookup, kernel }) {
   const [first, second] = Array.from(a, (weight, j) => [weight, names[j]]).sort((x, y) => y[0] - x[0]);
   if (!first[0]) return "The query stands on no key, so a dictionary finds nothing.";
   if (lookup === "exact") return `The query stands on ${first[1]}, and a dictionary gives its value.`;
-  if (lookup === "hard") return `The ${kernel === "gaussian" ? "nearest key" : "longest projection"} is ${first[1]}; a hard lookup reads it alone.`;
+  if (lookup === "hard")
+    return (
+      `The ${kernel === "gaussian" ? "nearest key" : "longest projection"} is ${first[1]}; a hard ` +
+      "lookup reads it alone."
+    );
   const then = second && second[0] >= 0.005 ? `, then ${second[1]} (${fixed(second[0])})` : "";
-  return `By the ${KERNEL_NAMES[kernel]} the query reads ${first[1]} most (weight ${fixed(first[0])})${then}. Nearest key and longest projection ${nearest === longest ? "are the same" : "differ"}.`;
+  return (
+    `By the ${KERNEL_NAMES[kernel]} the query reads ${first[1]} most (weight ` +
+    `${fixed(first[0])})${then}. Nearest key and longest projection ` +
+    `${nearest === longest ? "are the same" : "differ"}.`
+  );
 }
 
 /** Show a value's colour: green to red and blue to yellow, at one lightness. */
@@ -69,7 +93,9 @@ const entry = (x, y, value, weight) => [
 /** The key nearest to the query stands on the circle. */
 function circleGuide({ q, K, nearest }, X, Y) {
   const [x, y] = pointsOf(K)[nearest];
-  return [s("circle", { class: "attn-guide", cx: X(q[0]), cy: Y(q[1]), r: Math.hypot(X(x) - X(q[0]), Y(y) - Y(q[1])) })];
+  return [
+    s("circle", { class: "attn-guide", cx: X(q[0]), cy: Y(q[1]), r: Math.hypot(X(x) - X(q[0]), Y(y) - Y(q[1])) }),
+  ];
 }
 
 /** Every key's foot on the line through the query, the farthest one marked. */
@@ -97,7 +123,14 @@ function keyMarks(now, state, side) {
       state.one_length && s("circle", { class: "attn-rim", cx: X(0), cy: Y(0), r: X(ONE_LENGTH) - X(0) }),
       ...guide(now, X, Y),
       ...at.flatMap(([x, y], j) => entry(x, y, values[j], a[j])),
-      ...at.map((point, j) => nameTag(names[j], point, [X(0), Y(0)], { side, distance: 10 + 14 * Math.sqrt(a[j]), more: a[j] >= 0.005 && fixed(a[j]), avoid: [X(q[0]), Y(q[1])] })),
+      ...at.map((point, j) =>
+        nameTag(names[j], point, [X(0), Y(0)], {
+          side,
+          distance: 10 + 14 * Math.sqrt(a[j]),
+          more: a[j] >= 0.005 && fixed(a[j]),
+          avoid: [X(q[0]), Y(q[1])],
+        }),
+      ),
       s("circle", { class: "attn-query", cx: X(q[0]), cy: Y(q[1]), r: 6.5 }),
       letterTag("q", [X(q[0]), Y(q[1])], at[nearest], 15),
     ];
@@ -113,12 +146,20 @@ function wayOf({ soft, V, m }) {
 function valueMarks(now, state, side) {
   const { names, V, a, o } = now;
   const values = pointsOf(V);
-  const path = (points, X, Y) => points.map(([x, y], k) => `${k ? "L" : "M"}${X(x).toFixed(1)} ${Y(y).toFixed(1)}`).join("");
+  const path = (points, X, Y) =>
+    points.map(([x, y], k) => `${k ? "L" : "M"}${X(x).toFixed(1)} ${Y(y).toFixed(1)}`).join("");
   return (X, Y) => {
     const at = values.map(([x, y]) => [X(x), Y(y)]);
     const middle = [0, 1].map((r) => at.reduce((sum, point) => sum + point[r], 0) / at.length);
     return [
-      s("path", { class: "attn-hull", d: `${path(convexHull(values).map((j) => values[j]), X, Y)}Z` }),
+      s("path", {
+        class: "attn-hull",
+        d: `${path(
+          convexHull(values).map((j) => values[j]),
+          X,
+          Y,
+        )}Z`,
+      }),
       state.lookup === "soft" && s("path", { class: "attn-way", d: path(wayOf(now), X, Y) }),
       ...at.flatMap(([x, y], j) => entry(x, y, values[j], a[j])),
       ...at.map((point, j) => nameTag(names[j], point, middle, { side, distance: 10 + 14 * Math.sqrt(a[j]) })),
@@ -144,16 +185,38 @@ function build({ model, signal, set, state }) {
   const { names, K, V, outputs } = model.get("entries");
   const entries = { names, outputs, keys: Float64Array.from(K.flat()), V: Float64Array.from(V.flat()) };
   const coordinate = (control, letter) =>
-    slider({ control, label: ["query ", sym("q", letter)], min: -REACH, max: REACH, step: 0.01, text: fixed, signal, onInput: (value) => set({ [control]: value }) });
+    slider({
+      control,
+      label: ["query ", sym("q", letter)],
+      min: -REACH,
+      max: REACH,
+      step: 0.01,
+      text: fixed,
+      signal,
+      onInput: (value) => set({ [control]: value }),
+    });
   const controls = {
     query_x: coordinate("query_x", "x"),
     query_y: coordinate("query_y", "y"),
     lookup: select({ control: "lookup", label: "lookup", signal, onInput: (lookup) => set({ lookup }) }),
     kernel: select({ control: "kernel", label: "score", signal, onInput: (kernel) => set({ kernel }) }),
     temperature: temperature({ ...TEMPERATURES, signal, onInput: (value) => set({ temperature: value }) }),
-    one_length: checkbox({ control: "one_length", label: "keys of one length", signal, onInput: (one_length) => set({ one_length }) }),
+    one_length: checkbox({
+      control: "one_length",
+      label: "keys of one length",
+      signal,
+      onInput: (one_length) => set({ one_length }),
+    }),
   };
-  const keys = plane({ panel: "keys", title: "Query and keys", reach: REACH, handle: "query", onMove: (query_x, query_y) => set({ query_x, query_y }), now: () => [state().query_x, state().query_y], signal });
+  const keys = plane({
+    panel: "keys",
+    title: "Query and keys",
+    reach: REACH,
+    handle: "query",
+    onMove: (query_x, query_y) => set({ query_x, query_y }),
+    now: () => [state().query_x, state().query_y],
+    signal,
+  });
   const values = plane({ panel: "values", title: "Values and output", reach: 1.08, signal });
   values.formula.append(sym("o"), " = Σ ", sym("a"), sym("v"), ", in the values’ convex hull");
   const sum = weightedSum({ panel: "weights", ranked: false, scored: true });
@@ -161,16 +224,32 @@ function build({ model, signal, set, state }) {
   let score = null;
 
   return {
-    elements: [controlGrid(controls), h("div", { class: "attn-flow" }, keys.element, values.element), sum.element, meter.element],
+    elements: [
+      controlGrid(controls),
+      h("div", { class: "attn-flow" }, keys.element, values.element),
+      sum.element,
+      meter.element,
+    ],
     draw(given, { width }) {
       const now = look(entries, given);
       const { S, a, o, q, m } = now;
       const { lookup, kernel } = given;
       controls.query_x.update(given.query_x);
       controls.query_y.update(given.query_y);
-      controls.lookup.update(lookup, [["exact", "exact: the key itself"], ["hard", `hard: the ${kernel === "gaussian" ? "nearest key" : "longest projection"}`], ["soft", "soft: every key"]]);
-      controls.kernel.update(kernel, KERNELS, { why: lookup === "exact" ? "A dictionary only asks whether two keys are equal." : "", hint: kernel === "gaussian" ? "The nearest key scores best." : "The longest projection onto the query scores best." });
-      controls.temperature.update(given.temperature, { why: lookup === "soft" ? "" : "Only a soft lookup has a temperature.", hint: "T → 0: a hard lookup. T → ∞: the mean." });
+      controls.lookup.update(lookup, [
+        ["exact", "exact: the key itself"],
+        ["hard", `hard: the ${kernel === "gaussian" ? "nearest key" : "longest projection"}`],
+        ["soft", "soft: every key"],
+      ]);
+      controls.kernel.update(kernel, KERNELS, {
+        why: lookup === "exact" ? "A dictionary only asks whether two keys are equal." : "",
+        hint:
+          kernel === "gaussian" ? "The nearest key scores best." : "The longest projection onto the query scores best.",
+      });
+      controls.temperature.update(given.temperature, {
+        why: lookup === "soft" ? "" : "Only a soft lookup has a temperature.",
+        hint: "T → 0: a hard lookup. T → ∞: the mean.",
+      });
       controls.one_length.update(given.one_length);
 
       const beside = Math.floor((width - SIDE.gap) / 2);
@@ -178,10 +257,25 @@ function build({ model, signal, set, state }) {
       const sentence = describe(now, given);
       const shown = lookup === "exact" ? "exact" : kernel;
       if (score !== shown) keys.formula.replaceChildren(...SCORE[(score = shown)]());
-      keys.update({ side, point: q, spoken: `${fixed(q[0])}, ${fixed(q[1])}`, marks: keyMarks(now, given, side), sentence });
-      values.update({ side, marks: valueMarks(now, given, side), ends: ends(outputs), sentence: `The output is ${outputs[0]} ${fixed(o[0])}, ${outputs[1]} ${fixed(o[1])}.` });
+      keys.update({
+        side,
+        point: q,
+        spoken: `${fixed(q[0])}, ${fixed(q[1])}`,
+        marks: keyMarks(now, given, side),
+        sentence,
+      });
+      values.update({
+        side,
+        marks: valueMarks(now, given, side),
+        ends: ends(outputs),
+        sentence: `The output is ${outputs[0]} ${fixed(o[0])}, ${outputs[1]} ${fixed(o[1])}.`,
+      });
       sum.update({ tokens: names, a, V: entries.V, o, outputs, S });
-      meter.update({ "nearest key": names[now.nearest], "longest projection": names[now.longest], entropy: [`${fixed(entropyBits(a, 0, m))} bits`, ` of at most ${fixed(Math.log2(m))}`] });
+      meter.update({
+        "nearest key": names[now.nearest],
+        "longest projection": names[now.longest],
+        entropy: [`${fixed(entropyBits(a, 0, m))} bits`, ` of at most ${fixed(Math.log2(m))}`],
+      });
       return sentence;
     },
   };

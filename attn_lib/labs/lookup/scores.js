@@ -4,7 +4,8 @@ const squaredDistance = (q, K, j) => (q[0] - K[2 * j]) ** 2 + (q[1] - K[2 * j + 
 const each = (K, score) => Float64Array.from({ length: K.length / 2 }, (_, j) => score(j));
 
 /** 0 for the key the query stands on, −∞ for every other. */
-export const exactScores = (q, K, tolerance = 0) => each(K, (j) => (squaredDistance(q, K, j) <= tolerance ** 2 ? 0 : -Infinity));
+export const exactScores = (q, K, tolerance = 0) =>
+  each(K, (j) => (squaredDistance(q, K, j) <= tolerance ** 2 ? 0 : -Infinity));
 
 /** −‖q − k‖²/2. */
 export const gaussianScores = (q, K) => each(K, (j) => -squaredDistance(q, K, j) / 2);

@@ -11,8 +11,16 @@ import { choice, flag, inOrder, whole } from "../js/settings.js";
 
 const LARGEST = 12;
 const SEEDS = 9999;
-const MASKS = [["causal", "causal"], ["window", "causal, in a window"], ["prefix", "causal after a prefix"], ["none", "none"]];
-const SCORES = [["equal", "all equal"], ["random", "drawn at random"]];
+const MASKS = [
+  ["causal", "causal"],
+  ["window", "causal, in a window"],
+  ["prefix", "causal after a prefix"],
+  ["none", "none"],
+];
+const SCORES = [
+  ["equal", "all equal"],
+  ["random", "drawn at random"],
+];
 
 const settings = () => ({
   mask: choice(MASKS.map(([name]) => name)),
@@ -48,47 +56,125 @@ function attend(state) {
     return keep(i, j) ? (state.scores_are === "random" ? drawn[i * LARGEST + j] : 0) : -Infinity;
   });
   const A = attentionWeights(S, n, m);
-  const allowed = inOrder(n).map((i) => S.subarray(i * m, i * m + m).reduce((sum, score) => sum + (score > -Infinity), 0));
-  return { n, m, S, A, O: matmul(A, Float64Array.from({ length: m }, (_, j) => j + 1), n, m, 1), allowed, row: Math.min(state.query, n - 1) };
+  const allowed = inOrder(n).map((i) =>
+    S.subarray(i * m, i * m + m).reduce((sum, score) => sum + (score > -Infinity), 0),
+  );
+  return {
+    n,
+    m,
+    S,
+    A,
+    O: matmul(
+      A,
+      Float64Array.from({ length: m }, (_, j) => j + 1),
+      n,
+      m,
+      1,
+    ),
+    allowed,
+    row: Math.min(state.query, n - 1),
+  };
 }
 
 function describe({ n, m, allowed, row }) {
   const empty = allowed.filter((count) => count === 0).length;
-  return `${allowed.reduce((sum, count) => sum + count, 0)} of ${n * m} pairs are allowed. Query ${row + 1} may look at ${allowed[row]} of ${m} keys.${empty ? ` ${empty} without any key: zero weights, zero output.` : ""}`;
+  return (
+    `${allowed.reduce((sum, count) => sum + count, 0)} of ${n * m} pairs are allowed. Query ${row + 1} ` +
+    `may look at ${allowed[row]} of ${m} ` +
+    `keys.${empty ? ` ${empty} without any key: zero weights, zero output.` : ""}`
+  );
 }
 
 function build({ signal, set }) {
-  const number = (control, label, min, max) => slider({ control, label, min, max, text: (value) => String(value).replace("-", "−"), signal, onInput: (value) => set({ [control]: value }) });
+  const number = (control, label, min, max) =>
+    slider({
+      control,
+      label,
+      min,
+      max,
+      text: (value) => String(value).replace("-", "−"),
+      signal,
+      onInput: (value) => set({ [control]: value }),
+    });
   const controls = {
     mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask }) }),
-    scores_are: select({ control: "scores_are", label: "scores", signal, onInput: (scores_are) => set({ scores_are }) }),
+    scores_are: select({
+      control: "scores_are",
+      label: "scores",
+      signal,
+      onInput: (scores_are) => set({ scores_are }),
+    }),
     n: number("n", ["queries ", sym("n")], 1, LARGEST),
     m: number("m", ["keys ", sym("m")], 1, LARGEST),
     offset: number("offset", "offset", -LARGEST, LARGEST),
     window: number("window", "window", 1, LARGEST),
     prefix: number("prefix", "prefix", 0, LARGEST),
     length: number("length", "true length", 0, LARGEST),
-    query: select({ control: "query", label: "chosen query", signal, onInput: (query) => set({ query: Number(query) }) }),
-    inverted: checkbox({ control: "inverted", label: "read the mask the wrong way round", signal, onInput: (inverted) => set({ inverted }) }),
+    query: select({
+      control: "query",
+      label: "chosen query",
+      signal,
+      onInput: (query) => set({ query: Number(query) }),
+    }),
+    inverted: checkbox({
+      control: "inverted",
+      label: "read the mask the wrong way round",
+      signal,
+      onInput: (inverted) => set({ inverted }),
+    }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
   };
   const readout = h("p", { class: "attn-readout" });
   let result = null;
   const onCell = (i, j) => {
-    if (i < 0 || !result) return setText(readout, "Hatched cells are forbidden: not a weight that is small, but a key that is not there.");
+    if (i < 0 || !result)
+      return setText(readout, "Hatched cells are forbidden: not a weight that is small, but a key that is not there.");
     const score = result.S[i * result.m + j];
     const pair = `query ${i + 1} → key ${j + 1}`;
-    setText(readout, score === -Infinity ? `${pair}: forbidden` : `${pair}: score ${fixed(score)}, weight ${fixed(result.A[i * result.m + j], 3)}`);
+    setText(
+      readout,
+      score === -Infinity
+        ? `${pair}: forbidden`
+        : `${pair}: score ${fixed(score)}, weight ${fixed(result.A[i * result.m + j], 3)}`,
+    );
   };
-  const onOutput = (i) => (i < 0 ? onCell(-1, -1) : setText(readout, `query ${i + 1} reads ${result.allowed[i]} keys; their average place is ${fixed(result.O[i], 3)}`));
+  const onOutput = (i) =>
+    i < 0
+      ? onCell(-1, -1)
+      : setText(
+          readout,
+          `query ${i + 1} reads ${result.allowed[i]} keys; their average place is ${fixed(result.O[i], 3)}`,
+        );
   const onRow = (query) => set({ query });
   const panels = {
     scores: heatmap({ panel: "scores", kind: "scores", title: "Scores", digits: 1, onCell, onRow, signal }),
     weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", onCell, onRow, signal }),
-    allowed: heatmap({ panel: "allowed", kind: "scores", title: "Allowed", unit: "count", digits: 0, onCell: onOutput, onRow, signal }),
-    output: heatmap({ panel: "output", kind: "scores", title: "Outputs", unit: "coordinate", digits: 1, onCell: onOutput, onRow, signal }),
+    allowed: heatmap({
+      panel: "allowed",
+      kind: "scores",
+      title: "Allowed",
+      unit: "count",
+      digits: 0,
+      onCell: onOutput,
+      onRow,
+      signal,
+    }),
+    output: heatmap({
+      panel: "output",
+      kind: "scores",
+      title: "Outputs",
+      unit: "coordinate",
+      digits: 1,
+      onCell: onOutput,
+      onRow,
+      signal,
+    }),
   };
-  const flow = h("div", { class: "attn-flow" }, Object.values(panels).map((panel) => panel.element));
+  const flow = h(
+    "div",
+    { class: "attn-flow" },
+    Object.values(panels).map((panel) => panel.element),
+  );
   onCell(-1, -1);
 
   return {
@@ -104,7 +190,10 @@ function build({ signal, set }) {
       controls.window.update(state.window, { off: state.mask !== "window" && "Used by the mask with a window." });
       controls.prefix.update(state.prefix, { off: state.mask !== "prefix" && "Used by the mask with a prefix." });
       controls.length.update(Math.min(state.length, LARGEST));
-      controls.query.update(row, inOrder(n).map((i) => [i, `query ${i + 1}`]));
+      controls.query.update(
+        row,
+        inOrder(n).map((i) => [i, `query ${i + 1}`]),
+      );
       controls.inverted.update(state.inverted);
       controls.seed.update(state.seed, state.scores_are === "random");
 
@@ -114,10 +203,34 @@ function build({ signal, set }) {
       const shared = { n, theme, cell, rows, rowIds: rows, current: row };
       const byKey = { ...shared, m, cols, colIds: cols, forbidden: Array.from(S, (score) => score === -Infinity) };
       const sentence = describe(result);
-      panels.scores.update({ ...byKey, values: S, limit: colorLimit(S), sentence: "Scores of every query (row) with every key (column)", formula: () => ["−∞ where forbidden"] });
+      panels.scores.update({
+        ...byKey,
+        values: S,
+        limit: colorLimit(S),
+        sentence: "Scores of every query (row) with every key (column)",
+        formula: () => ["−∞ where forbidden"],
+      });
       panels.weights.update({ ...byKey, values: A, sentence, formula: () => ["softmax of each row"] });
-      panels.allowed.update({ ...shared, m: 1, cols: ["keys"], colIds: [0], values: Float64Array.from(allowed), limit: 16, sentence: "Keys that each query may look at", formula: () => ["in the row"] });
-      panels.output.update({ ...shared, m: 1, cols: ["place"], colIds: [0], values: O, limit: 16, sentence: "Average place of the keys that each query read", formula: () => ["of 1 … m"] });
+      panels.allowed.update({
+        ...shared,
+        m: 1,
+        cols: ["keys"],
+        colIds: [0],
+        values: Float64Array.from(allowed),
+        limit: 16,
+        sentence: "Keys that each query may look at",
+        formula: () => ["in the row"],
+      });
+      panels.output.update({
+        ...shared,
+        m: 1,
+        cols: ["place"],
+        colIds: [0],
+        values: O,
+        limit: 16,
+        sentence: "Average place of the keys that each query read",
+        formula: () => ["of 1 … m"],
+      });
       return sentence;
     },
   };

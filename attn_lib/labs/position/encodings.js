@@ -1,4 +1,5 @@
-// The equations of attn_lib.positions, on row-major Float64Arrays; positions are 0 … n − 1 unless `places` says otherwise.
+// The equations of attn_lib.positions, on row-major Float64Arrays; positions are 0 … n − 1 unless `places` says
+// otherwise.
 
 const inOrder = (n) => Array.from({ length: n }, (_, i) => i);
 
@@ -42,7 +43,8 @@ export function alibiBias(n, m, { slope, offset = 0 }) {
 
 /** ‖layer(PX) − P layer(X)‖ for a layer from X (n×d) to an output (n×width); row i of PX is row permutation[i] of X. */
 export function equivarianceGap(layer, X, { d, width, permutation, still = layer(X) }) {
-  const rows = (M, columns) => permutation.flatMap((from) => Array.from(M.subarray(from * columns, (from + 1) * columns)));
+  const rows = (M, columns) =>
+    permutation.flatMap((from) => Array.from(M.subarray(from * columns, (from + 1) * columns)));
   const moved = layer(Float64Array.from(rows(X, d)));
   return Math.sqrt(rows(still, width).reduce((sum, value, at) => sum + (moved[at] - value) ** 2, 0));
 }

@@ -14,9 +14,24 @@ import { addPositions, alibiBias, equivarianceGap, rope, sinusoidalPositions } f
 import { choice, even, inOrder, permutation, whole } from "../js/settings.js";
 import { orderMoves, tokenRow } from "../js/token_row.js";
 
-const KINDS = [["none", "none"], ["learned", "learned table"], ["sinusoidal", "sinusoidal table"], ["alibi", "ALiBi"], ["rope", "RoPE"]];
-const NAMES = { none: "no positions", learned: "a learned table", sinusoidal: "sinusoidal positions", alibi: "ALiBi", rope: "RoPE" };
-const MASKS = [["none", "none"], ["causal", "causal (no future)"]];
+const KINDS = [
+  ["none", "none"],
+  ["learned", "learned table"],
+  ["sinusoidal", "sinusoidal table"],
+  ["alibi", "ALiBi"],
+  ["rope", "RoPE"],
+];
+const NAMES = {
+  none: "no positions",
+  learned: "a learned table",
+  sinusoidal: "sinusoidal positions",
+  alibi: "ALiBi",
+  rope: "RoPE",
+};
+const MASKS = [
+  ["none", "none"],
+  ["causal", "causal (no future)"],
+];
 const TOKENS = { fewest: 3, most: 16 };
 const WIDEST = 32;
 const MAP_WIDTH = 64; // columns of the random scene's W_Q and W_K: the first d are used
@@ -35,7 +50,10 @@ function settings(state) {
   const n = whole(TOKENS.fewest, TOKENS.most);
   const count = n.clean(state.n);
   return {
-    positions: choice(KINDS.map(([name]) => name), "rope"),
+    positions: choice(
+      KINDS.map(([name]) => name),
+      "rope",
+    ),
     n,
     d: even(2, WIDEST),
     offset: whole(-REACH, REACH),
@@ -50,10 +68,13 @@ function settings(state) {
 /** Tokens and maps, those of `random_scene`, and the table that is added. */
 function drawScene({ positions, n, d, seed: number }) {
   const map = (stream, width) => normals(number, stream, d * width).map((value) => value / Math.sqrt(d));
-  const firstColumns = (M) => Float64Array.from({ length: d * d }, (_, at) => M[Math.floor(at / d) * MAP_WIDTH + (at % d)]);
+  const firstColumns = (M) =>
+    Float64Array.from({ length: d * d }, (_, at) => M[Math.floor(at / d) * MAP_WIDTH + (at % d)]);
   const tables = { learned: () => normals(number, 4, ROWS * d), sinusoidal: () => sinusoidalPositions(ROWS, d) };
   return {
-    n, d, positions,
+    n,
+    d,
+    positions,
     X: normals(number, 0, n * d),
     W_Q: firstColumns(map(1, MAP_WIDTH)),
     W_K: firstColumns(map(2, MAP_WIDTH)),
@@ -87,15 +108,36 @@ function attend(scene, X, mask) {
 function curve(scene, token, shift) {
   const { d, X, positions } = scene;
   const places = Array.from({ length: 2 * REACH + 1 }, (_, at) => at + shift);
-  const [Q, K] = queriesAndKeys(scene, takeRows(X, d, places.map(() => token)), places);
+  const [Q, K] = queriesAndKeys(
+    scene,
+    takeRows(
+      X,
+      d,
+      places.map(() => token),
+    ),
+    places,
+  );
   const bias = positions === "alibi" ? alibiBias(1, places.length, { slope: SLOPE, offset: REACH }) : undefined;
   return attentionScores(Q.subarray(REACH * d, (REACH + 1) * d), K, { n: 1, m: places.length, width: d, bias });
 }
 
 /** What a position contributes: rows of a table (n×d), or ALiBi's bias (n×n). */
 function encodings({ positions, n, d, table }, mask) {
-  if (positions === "alibi") return { values: alibiBias(n, n, { slope: SLOPE }).map((bias, at) => (mask === "causal" && at % n > at / n ? -Infinity : bias)), m: n };
-  if (positions === "rope") return { values: rope(Float64Array.from({ length: n * d }, (_, at) => 1 - (at % 2)), d), m: d };
+  if (positions === "alibi")
+    return {
+      values: alibiBias(n, n, { slope: SLOPE }).map((bias, at) =>
+        mask === "causal" && at % n > at / n ? -Infinity : bias,
+      ),
+      m: n,
+    };
+  if (positions === "rope")
+    return {
+      values: rope(
+        Float64Array.from({ length: n * d }, (_, at) => 1 - (at % 2)),
+        d,
+      ),
+      m: d,
+    };
   return { values: table ? table.slice(0, n * d) : new Float64Array(n * d), m: d };
 }
 
@@ -110,24 +152,35 @@ const gapText = (size) => (size < ROUNDING ? "0" : fixed(size));
 /** The layer in the present order, and how much it notices that order and others. */
 function arrange(scene, { n, d, order, mask }) {
   const still = attend(scene, scene.X, mask).O;
-  const gap = (permutation) => equivarianceGap((moved) => attend(scene, moved, mask).O, scene.X, { d, width: D_V, permutation, still });
+  const gap = (permutation) =>
+    equivarianceGap((moved) => attend(scene, moved, mask).O, scene.X, { d, width: D_V, permutation, still });
   return {
     ...attend(scene, takeRows(scene.X, d, order), mask),
     encoded: encodings(scene, mask),
-    gaps: [...ORDERS.map(([name, of]) => ({ name, value: gap(of(inOrder(n))) })), { name: "the present order", value: gap(order) }],
+    gaps: [
+      ...ORDERS.map(([name, of]) => ({ name, value: gap(of(inOrder(n))) })),
+      { name: "the present order", value: gap(order) },
+    ],
     norm: Math.hypot(...still),
   };
 }
 
 /** A pair's scores against the offset, as it stands and moved on, with axes that hold them. */
 function move(scene, { query, shift }) {
-  const [before, after] = [0, shift].map((by) => Array.from(curve(scene, query, by), (score, at) => [at - REACH, score]));
+  const [before, after] = [0, shift].map((by) =>
+    Array.from(curve(scene, query, by), (score, at) => [at - REACH, score]),
+  );
   const scores = [...before, ...after].map(([, score]) => score);
   const [low, high] = [Math.min(...scores), Math.max(...scores)];
   const margin = Math.max(0.08 * (high - low), 0.5 - (high - low) / 2); // a flat curve gets an axis too
   return {
-    before, after,
-    x: { label: ["offset ", { sym: "j" }, " − ", { sym: "i" }], domain: [-REACH, REACH], text: (value) => fixed(value, 0) },
+    before,
+    after,
+    x: {
+      label: ["offset ", { sym: "j" }, " − ", { sym: "i" }],
+      domain: [-REACH, REACH],
+      text: (value) => fixed(value, 0),
+    },
     y: { label: "score", domain: [low - margin, high + margin], text: (value) => fixed(value, 1) },
     series: [
       { name: `query at ${REACH}`, points: before },
@@ -149,23 +202,37 @@ function remember(compute) {
 /** One sentence that says what the picture shows. */
 function describe(score, shifted, gaps, { positions, offset, shift }) {
   const moves = Math.abs(shifted - score) < ROUNDING ? "stays" : `becomes ${fixed(shifted)}`;
-  return `With ${NAMES[positions]} the score at offset ${fixed(offset, 0)} is ${fixed(score)} and ${moves} when both tokens move on by ${shift}. The gap is ${gapText(gaps[0].value)} for the reversed order, ${gapText(gaps[1].value)} for the rotated one.`;
+  return (
+    `With ${NAMES[positions]} the score at offset ${fixed(offset, 0)} is ${fixed(score)} and ${moves} ` +
+    `when both tokens move on by ${shift}. The gap is ${gapText(gaps[0].value)} for the reversed ` +
+    `order, ${gapText(gaps[1].value)} for the rotated one.`
+  );
 }
 
 const REASONS = {
   none: "Nothing in the layer knows a position: in any order each token computes what it computed before.",
   learned: "Each position adds a row of its own, so a token that moves becomes another vector.",
-  sinusoidal: "Each position adds a row of its own, so a token that moves becomes another vector. Its rows are waves, but the score also holds products of content and position, and those change with a shift.",
-  alibi: "The bias sees only the distance |i − j|. Reversal sends i to n−1−i and keeps every distance, so the bias matrix is its own reversal and the gap is 0; an order that changes distances is noticed.",
-  rope: "Turning query and key makes their product depend on i − j alone: a shift changes nothing. Reversal turns i − j into j − i, and the layer notices.",
+  sinusoidal:
+    "Each position adds a row of its own, so a token that moves becomes another vector. Its rows are " +
+    "waves, but the score also holds products of content and position, and those change with a shift.",
+  alibi:
+    "The bias sees only the distance |i − j|. Reversal sends i to n−1−i and keeps every distance, so " +
+    "the bias matrix is its own reversal and the gap is 0; an order that changes distances is " +
+    "noticed.",
+  rope:
+    "Turning query and key makes their product depend on i − j alone: a shift changes nothing. " +
+    "Reversal turns i − j into j − i, and the layer notices.",
 };
 const MASK = "A causal mask lets a token read only what stands before it, and in another order that is something else.";
 /** Why the layer notices an order, or does not. */
 const reasonFor = (positions, mask) =>
-  mask === "none" ? REASONS[positions]
-  : positions === "none" ? `Nothing is added, and yet the order is noticed. ${MASK}`
-  : positions === "alibi" ? `The bias sees only the distance |i − j| and would miss a reversal; the mask does not. ${MASK}`
-  : `${REASONS[positions]} ${MASK}`;
+  mask === "none"
+    ? REASONS[positions]
+    : positions === "none"
+      ? `Nothing is added, and yet the order is noticed. ${MASK}`
+      : positions === "alibi"
+        ? `The bias sees only the distance |i − j| and would miss a reversal; the mask does not. ${MASK}`
+        : `${REASONS[positions]} ${MASK}`;
 
 const FORMULAS = {
   none: () => ["nothing is added"],
@@ -182,41 +249,120 @@ function build({ signal, set, state }) {
   let result = null;
   let drawn = "";
 
-  const tokens = tokenRow({ signal, onQuery: (query) => set({ query }), onOrder: (order) => set({ order }), now: () => state().order });
+  const tokens = tokenRow({
+    signal,
+    onQuery: (query) => set({ query }),
+    onOrder: (order) => set({ order }),
+    now: () => state().order,
+  });
   const moves = orderMoves({ signal, order: () => state().order, onOrder: (order) => set({ order }) });
   const toNumber = (name) => (value) => set({ [name]: value });
   const controls = {
     positions: select({ control: "positions", label: "positions", signal, onInput: toNumber("positions") }),
     mask: select({ control: "mask", label: "mask", signal, onInput: toNumber("mask") }),
-    n: slider({ control: "n", label: ["tokens ", sym("n")], min: TOKENS.fewest, max: TOKENS.most, text: String, signal, onInput: (n) => set({ n, order: inOrder(n), query: Math.min(state().query, n - 1) }) }),
-    d: slider({ control: "d", label: ["width ", sym("d")], min: 2, max: WIDEST, step: 2, text: String, signal, onInput: toNumber("d") }),
-    offset: slider({ control: "offset", label: ["offset ", sym("j"), " − ", sym("i")], min: -REACH, max: REACH, text: (value) => fixed(value, 0), signal, onInput: toNumber("offset") }),
-    shift: slider({ control: "shift", label: ["shift both by ", sym("s")], min: 0, max: FARTHEST, text: String, signal, onInput: toNumber("shift") }),
+    n: slider({
+      control: "n",
+      label: ["tokens ", sym("n")],
+      min: TOKENS.fewest,
+      max: TOKENS.most,
+      text: String,
+      signal,
+      onInput: (n) => set({ n, order: inOrder(n), query: Math.min(state().query, n - 1) }),
+    }),
+    d: slider({
+      control: "d",
+      label: ["width ", sym("d")],
+      min: 2,
+      max: WIDEST,
+      step: 2,
+      text: String,
+      signal,
+      onInput: toNumber("d"),
+    }),
+    offset: slider({
+      control: "offset",
+      label: ["offset ", sym("j"), " − ", sym("i")],
+      min: -REACH,
+      max: REACH,
+      text: (value) => fixed(value, 0),
+      signal,
+      onInput: toNumber("offset"),
+    }),
+    shift: slider({
+      control: "shift",
+      label: ["shift both by ", sym("s")],
+      min: 0,
+      max: FARTHEST,
+      text: String,
+      signal,
+      onInput: toNumber("shift"),
+    }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: toNumber("seed") }),
   };
 
   const readout = h("p", { class: "attn-readout" });
   const names = () => state().order.map((token) => `x${subscript(token + 1)}`);
-  const read = (say) => (row, col) => setText(readout, row < 0 || !result ? "Point at a cell, or move to it with the arrow keys, to read its numbers." : say(row, col));
+  const read = (say) => (row, col) =>
+    setText(
+      readout,
+      row < 0 || !result ? "Point at a cell, or move to it with the arrow keys, to read its numbers." : say(row, col),
+    );
   const forbidden = (value) => (value === -Infinity ? "forbidden by the mask" : fixed(value, 3));
   const onRow = (row) => set({ query: state().order[row] });
   const panels = {
     encodings: heatmap({
-      panel: "encodings", kind: "scores", title: "Positions", unit: "entry", rowUnit: "place", signal, onRow,
-      onCell: read((row, col) => `position ${row}, ${state().positions === "alibi" ? "key at position" : "coordinate"} ${state().positions === "alibi" ? col : col + 1}: ${forbidden(result.encoded.values[row * result.encoded.m + col])}`),
+      panel: "encodings",
+      kind: "scores",
+      title: "Positions",
+      unit: "entry",
+      rowUnit: "place",
+      signal,
+      onRow,
+      onCell: read(
+        (row, col) =>
+          `position ${row}, ${state().positions === "alibi" ? "key at position" : "coordinate"} ` +
+          `${state().positions === "alibi" ? col : col + 1}: ` +
+          `${forbidden(result.encoded.values[row * result.encoded.m + col])}`,
+      ),
     }),
     weights: heatmap({
-      panel: "weights", kind: "weights", title: "Weights", unit: "key", signal, onRow,
-      onCell: read((row, col) => `${names()[row]} → ${names()[col]}: score ${forbidden(result.S[row * names().length + col])}, weight ${fixed(result.A[row * names().length + col], 3)}`),
+      panel: "weights",
+      kind: "weights",
+      title: "Weights",
+      unit: "key",
+      signal,
+      onRow,
+      onCell: read(
+        (row, col) =>
+          `${names()[row]} → ${names()[col]}: score ` +
+          `${forbidden(result.S[row * names().length + col])}, weight ` +
+          `${fixed(result.A[row * names().length + col], 3)}`,
+      ),
     }),
     output: heatmap({
-      panel: "output", kind: "scores", title: "Outputs", unit: "coordinate", signal, onRow,
-      onCell: read((row, col) => `output of ${names()[row]}, coordinate ${col + 1}: ${fixed(result.O[row * D_V + col], 3)}`),
+      panel: "output",
+      kind: "scores",
+      title: "Outputs",
+      unit: "coordinate",
+      signal,
+      onRow,
+      onCell: read(
+        (row, col) => `output of ${names()[row]}, coordinate ${col + 1}: ${fixed(result.O[row * D_V + col], 3)}`,
+      ),
     }),
   };
-  const flow = h("div", { class: "attn-flow" }, Object.values(panels).map(({ element }) => element));
+  const flow = h(
+    "div",
+    { class: "attn-flow" },
+    Object.values(panels).map(({ element }) => element),
+  );
   const curves = chart({ panel: "offsets", title: "Score against offset", height: 210 });
-  const noticed = bars({ panel: "gaps", title: "What the layer notices", formula: ["‖Attention(", sym("PX"), ") − ", sym("P"), " Attention(", sym("X"), ")‖"], heads: ["order", "gap"] });
+  const noticed = bars({
+    panel: "gaps",
+    title: "What the layer notices",
+    formula: ["‖Attention(", sym("PX"), ") − ", sym("P"), " Attention(", sym("X"), ")‖"],
+    heads: ["order", "gap"],
+  });
   const pair = h("div", { class: "attn-pair" }, curves.element, noticed.element);
   const numbers = theNumbers([curves], signal);
   const meter = meters();
@@ -243,7 +389,14 @@ function build({ signal, set, state }) {
       const look = [key, now.mask, order, query, theme, width].join(" ");
       if (look !== drawn) drawLayer(now, { theme, width });
       drawn = look;
-      curves.update({ x: pair.x, y: pair.y, series: pair.series, at: offset, width: width >= TABLE_PX + 300 ? width - TABLE_PX : width, sentence });
+      curves.update({
+        x: pair.x,
+        y: pair.y,
+        series: pair.series,
+        at: offset,
+        width: width >= TABLE_PX + 300 ? width - TABLE_PX : width,
+        sentence,
+      });
       const change = shifted - score;
       meter.update({
         [`score of query ${REACH}, key ${REACH + offset}:`]: fixed(score, 3),
@@ -260,14 +413,51 @@ function build({ signal, set, state }) {
     const labels = names();
     const rows = labels.map((name, place) => `${place} · ${name}`);
     const numbered = (count, from = 1) => Array.from({ length: count }, (_, at) => String(at + from));
-    const columns = { encodings: numbered(encoded.m, positions === "alibi" ? 0 : 1), weights: labels, output: numbered(D_V) };
+    const columns = {
+      encodings: numbered(encoded.m, positions === "alibi" ? 0 : 1),
+      weights: labels,
+      output: numbered(D_V),
+    };
     const cell = fit(flow, { width, rows, panels: Object.values(columns) });
     const shared = { n, theme, cell, rows, rowIds: order, current: order.indexOf(query) };
     const hidden = (values) => (mask === "none" ? undefined : Array.from(values, (value) => value === -Infinity));
-    panels.encodings.update({ ...shared, m: encoded.m, rowIds: inOrder(n), cols: columns.encodings, colIds: columns.encodings, values: encoded.values, limit: colorLimit(encoded.values), forbidden: hidden(encoded.values), sentence: "What each position contributes", formulaKey: positions, formula: FORMULAS[positions] });
-    panels.weights.update({ ...shared, m: n, cols: labels, colIds: order, values: A, forbidden: hidden(S), sentence: "Weights of every query (row) for every key (column)", formula: () => [sym("A"), " = softmax of each row"] });
-    panels.output.update({ ...shared, m: D_V, cols: columns.output, colIds: columns.output, values: O, limit: colorLimit(O), sentence: "Output of every query (row), coordinate by coordinate", formula: () => [sym("O"), " = ", sym("A"), sym("V")] });
-    noticed.update({ rows: gaps.map((gap) => ({ ...gap, text: gapText(gap.value) })), most: Math.max(norm, ...gaps.map(({ value }) => value)) });
+    panels.encodings.update({
+      ...shared,
+      m: encoded.m,
+      rowIds: inOrder(n),
+      cols: columns.encodings,
+      colIds: columns.encodings,
+      values: encoded.values,
+      limit: colorLimit(encoded.values),
+      forbidden: hidden(encoded.values),
+      sentence: "What each position contributes",
+      formulaKey: positions,
+      formula: FORMULAS[positions],
+    });
+    panels.weights.update({
+      ...shared,
+      m: n,
+      cols: labels,
+      colIds: order,
+      values: A,
+      forbidden: hidden(S),
+      sentence: "Weights of every query (row) for every key (column)",
+      formula: () => [sym("A"), " = softmax of each row"],
+    });
+    panels.output.update({
+      ...shared,
+      m: D_V,
+      cols: columns.output,
+      colIds: columns.output,
+      values: O,
+      limit: colorLimit(O),
+      sentence: "Output of every query (row), coordinate by coordinate",
+      formula: () => [sym("O"), " = ", sym("A"), sym("V")],
+    });
+    noticed.update({
+      rows: gaps.map((gap) => ({ ...gap, text: gapText(gap.value) })),
+      most: Math.max(norm, ...gaps.map(({ value }) => value)),
+    });
     setText(reason, reasonFor(positions, mask));
   }
 }

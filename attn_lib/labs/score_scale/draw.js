@@ -1,5 +1,5 @@
-// One draw of queries and keys at every key width. Scores, weights and gradients follow from inner products of the drawn
-// vectors, and those are sums over coordinates: each key width goes on from the one before.
+// One draw of queries and keys at every key width. Scores, weights and gradients follow from inner products of the
+// drawn vectors, and those are sums over coordinates: each key width goes on from the one before.
 import { normals, uniforms } from "../js/draws.js";
 
 export const LAYERS = 128;
@@ -89,7 +89,9 @@ function pairs(kept, width, { vectors, mu, cosine }) {
           vectors === "shifted"
             ? raw + mu * (kept[at + SUMS + i] + kept[at + SUMS + TOKENS + j]) + width * mu * mu
             : vectors.startsWith("tied")
-              ? cosine * kept[at + FIRST] + mixed * (kept[at + i] + kept[at + j]) + own * kept[at + KEYS + triangle(Math.max(i, j), Math.min(i, j))]
+              ? cosine * kept[at + FIRST] +
+                mixed * (kept[at + i] + kept[at + j]) +
+                own * kept[at + KEYS + triangle(Math.max(i, j), Math.min(i, j))]
               : raw;
       }
   }
@@ -103,7 +105,8 @@ function shown(S, vectors) {
 }
 
 /** The raw scores that the histogram shows at one width. */
-export const scoresAt = (draw, width, settings) => shown(pairs(draw.kept.get(width), width, settings).S, settings.vectors);
+export const scoresAt = (draw, width, settings) =>
+  shown(pairs(draw.kept.get(width), width, settings).S, settings.vectors);
 
 /** Mean and variance of q·k as the formula says. */
 export function predicted(d_k, { vectors, mu, cosine }) {
@@ -157,7 +160,12 @@ function rows(S, kept, U, factor, shortened) {
     largest += 1 / sum; // exp(0) over the sum
     bits += Math.log2(sum) + drop / Math.LN2;
   }
-  return { largest_weight: largest / ROWS, entropy: bits / ROWS, median_gradient: median(lengths), mean_gradient: lengths.reduce((total, length) => total + length, 0) / ROWS };
+  return {
+    largest_weight: largest / ROWS,
+    entropy: bits / ROWS,
+    median_gradient: median(lengths),
+    mean_gradient: lengths.reduce((total, length) => total + length, 0) / ROWS,
+  };
 }
 
 /** Everything that is measured at one width, of raw and of scaled scores. */

@@ -40,15 +40,57 @@ function formula(state) {
   const [mean, variance] = predicted(state.d_k, state).map(scientific);
   const root = ["√", h("span", { class: "attn-root" }, d_k())];
   const score = () => [sym("q"), "·", sym("k")];
-  const after = [", and Var(", ...score(), "/", ...root, ") = ", scientific(predicted(state.d_k, state)[1] / state.d_k)];
+  const after = [
+    ", and Var(",
+    ...score(),
+    "/",
+    ...root,
+    ") = ",
+    scientific(predicted(state.d_k, state)[1] / state.d_k),
+  ];
   const Var = () => ["Var(", ...score(), ") = "];
   const E = () => ["E(", ...score(), ") = "];
   return {
     independent: () => [...Var(), d_k(), ` = ${variance}`, ...after],
     uniform: () => [...Var(), d_k(), "(⅓)² = ", d_k(), `/9 = ${variance}`, ...after],
-    shifted: () => [...E(), d_k(), sym("μ"), `² = ${mean}, `, ...Var(), d_k(), "(1 + 2", sym("μ"), `²) = ${variance}`, ...after],
-    "tied-self": () => [sym("q"), " = ", sym("k"), ": ", ...E(), d_k(), ` = ${mean}, `, ...Var(), "2", d_k(), ` = ${variance}`, ...after],
-    "tied-other": () => [...E(), sym("c"), d_k(), ` = ${mean}, `, ...Var(), d_k(), "(1 + ", sym("c"), `²) = ${variance}`, ...after],
+    shifted: () => [
+      ...E(),
+      d_k(),
+      sym("μ"),
+      `² = ${mean}, `,
+      ...Var(),
+      d_k(),
+      "(1 + 2",
+      sym("μ"),
+      `²) = ${variance}`,
+      ...after,
+    ],
+    "tied-self": () => [
+      sym("q"),
+      " = ",
+      sym("k"),
+      ": ",
+      ...E(),
+      d_k(),
+      ` = ${mean}, `,
+      ...Var(),
+      "2",
+      d_k(),
+      ` = ${variance}`,
+      ...after,
+    ],
+    "tied-other": () => [
+      ...E(),
+      sym("c"),
+      d_k(),
+      ` = ${mean}, `,
+      ...Var(),
+      d_k(),
+      "(1 + ",
+      sym("c"),
+      `²) = ${variance}`,
+      ...after,
+    ],
   }[state.vectors]();
 }
 
@@ -62,11 +104,23 @@ function histogram(scores, factor, mean, variance) {
     if (bin >= 0 && bin < BINS) counts[bin]++;
   }
   const normal = (x) => Math.exp(-((x - mean) ** 2) / (2 * variance)) / Math.sqrt(2 * Math.PI * variance);
-  const bars = Array.from(counts, (count, bin) => [mean - reach + (bin + 0.5) * width, count / (scores.length * width), width]);
+  const bars = Array.from(counts, (count, bin) => [
+    mean - reach + (bin + 0.5) * width,
+    count / (scores.length * width),
+    width,
+  ]);
   const curve = Array.from({ length: 101 }, (_, k) => mean + reach * (k / 50 - 1)).map((x) => [x, normal(x)]);
   return {
     domain: [mean - reach, mean + reach],
-    notes: [{ x: mean + 0.9 * Math.sqrt(variance), y: normal(mean + 0.9 * Math.sqrt(variance)), text: ["N(", scientific(mean), ", ", scientific(variance), ")"].join(""), side: "beside", ring: false }],
+    notes: [
+      {
+        x: mean + 0.9 * Math.sqrt(variance),
+        y: normal(mean + 0.9 * Math.sqrt(variance)),
+        text: ["N(", scientific(mean), ", ", scientific(variance), ")"].join(""),
+        side: "beside",
+        ring: false,
+      },
+    ],
     top: 1.06 * Math.max(normal(mean), ...bars.map(([, density]) => density)),
     series: [
       { name: "density", label: "", kind: "bars", points: bars },
@@ -94,8 +148,23 @@ function measuredTable() {
     "table",
     { "data-panel": "measured", class: "attn-measured" },
     h("caption", { class: "attn-sr" }, "What is measured, raw and scaled, beside what is predicted"),
-    h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, score()), h("th", { scope: "col" }, score(), "/√", d_k()))),
-    h("tbody", {}, MEASURES.map(([[words, sub, after], , name], row) => h("tr", { class: name.startsWith("predicted") && "attn-predicted" }, h("th", { scope: "row" }, words, sub && h("sub", {}, sub), after), cells[row]))),
+    h(
+      "thead",
+      {},
+      h("tr", {}, h("td"), h("th", { scope: "col" }, score()), h("th", { scope: "col" }, score(), "/√", d_k())),
+    ),
+    h(
+      "tbody",
+      {},
+      MEASURES.map(([[words, sub, after], , name], row) =>
+        h(
+          "tr",
+          { class: name.startsWith("predicted") && "attn-predicted" },
+          h("th", { scope: "row" }, words, sub && h("sub", {}, sub), after),
+          cells[row],
+        ),
+      ),
+    ),
   );
   return {
     element,
@@ -112,42 +181,113 @@ function measuredTable() {
 
 function describe(d_k, { raw, scaled }) {
   return (
-    `At dₖ = ${d_k} the raw scores have variance ${scientific(raw.variance)} (predicted ${scientific(raw.predicted_variance)}) and a row an entropy of ${fixed(raw.entropy)} of at most 3 bits; ` +
-    `divided by √dₖ, variance ${scientific(scaled.variance)} (predicted ${scientific(scaled.predicted_variance)}) and ${fixed(scaled.entropy)} bits. ` +
-    `The median gradient of a query is ${scientific(raw.median_gradient)} without the division and ${scientific(scaled.median_gradient)} with it, ` +
+    `At dₖ = ${d_k} the raw scores have variance ${scientific(raw.variance)} (predicted ` +
+    `${scientific(raw.predicted_variance)}) and a row an entropy of ${fixed(raw.entropy)} of at most ` +
+    "3 bits; " +
+    `divided by √dₖ, variance ${scientific(scaled.variance)} (predicted ` +
+    `${scientific(scaled.predicted_variance)}) and ${fixed(scaled.entropy)} bits. ` +
+    `The median gradient of a query is ${scientific(raw.median_gradient)} without the division and ` +
+    `${scientific(scaled.median_gradient)} with it, ` +
     `the mean ${scientific(raw.mean_gradient)} and ${scientific(scaled.mean_gradient)}.`
   );
 }
 
 /** The lines of one quantity over the key width. */
 const lines = (by, name) => [
-  { name: "raw", label: "raw", color: "accent", dash: "none", points: by.map(([width, { raw }]) => [width, raw[name]]) },
-  { name: "scaled", label: "scaled", color: "cool", dash: "none", points: by.map(([width, { scaled }]) => [width, scaled[name]]) },
+  {
+    name: "raw",
+    label: "raw",
+    color: "accent",
+    dash: "none",
+    points: by.map(([width, { raw }]) => [width, raw[name]]),
+  },
+  {
+    name: "scaled",
+    label: "scaled",
+    color: "cool",
+    dash: "none",
+    points: by.map(([width, { scaled }]) => [width, scaled[name]]),
+  },
 ];
 const gradients = (by) =>
-  [["mean", "5 3"], ["median", "none"]].flatMap(([which, dash]) => lines(by, `${which}_gradient`).map((line) => ({ ...line, name: `${line.name}, ${which}`, label: `${line.label} ${which}`, dash })));
+  [
+    ["mean", "5 3"],
+    ["median", "none"],
+  ].flatMap(([which, dash]) =>
+    lines(by, `${which}_gradient`).map((line) => ({
+      ...line,
+      name: `${line.name}, ${which}`,
+      label: `${line.label} ${which}`,
+      dash,
+    })),
+  );
 
 function build({ signal, set, redraw, root }) {
   const controls = {
     d_k: slider({
-      control: "d_k", label: ["key width ", d_k()], min: 0, max: WIDTHS.length - 1,
+      control: "d_k",
+      label: ["key width ", d_k()],
+      min: 0,
+      max: WIDTHS.length - 1,
       toInput: (width) => WIDTHS.findLastIndex((stop) => stop <= width),
       fromInput: (stop) => WIDTHS[stop],
-      text: String, signal, onInput: (width) => set({ d_k: width }),
+      text: String,
+      signal,
+      onInput: (width) => set({ d_k: width }),
     }),
     vectors: select({ control: "vectors", label: "vectors", signal, onInput: (vectors) => set({ vectors }) }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
-    mu: slider({ control: "mu", label: ["mean ", sym("μ")], min: 0, max: 2, step: 0.05, text: significant, signal, onInput: (mu) => set({ mu }) }),
-    cosine: slider({ control: "cosine", label: ["cosine ", sym("c")], min: 0, max: 1, step: 0.05, text: significant, signal, onInput: (cosine) => set({ cosine }) }),
+    mu: slider({
+      control: "mu",
+      label: ["mean ", sym("μ")],
+      min: 0,
+      max: 2,
+      step: 0.05,
+      text: significant,
+      signal,
+      onInput: (mu) => set({ mu }),
+    }),
+    cosine: slider({
+      control: "cosine",
+      label: ["cosine ", sym("c")],
+      min: 0,
+      max: 1,
+      step: 0.05,
+      text: significant,
+      signal,
+      onInput: (cosine) => set({ cosine }),
+    }),
   };
   const claim = h("p", { class: "attn-equation" });
   const table = measuredTable();
-  const tied = h("p", { class: "attn-note" }, "Tied: one map for both, ", sym("W", "Q"), " = ", sym("W", "K"), ", so that a token’s key is its query. Tokens have ‖x‖² = d and, any two of them, cosine ", sym("c"), ". The tokens of a layer share its map: one draw wanders more, so resample.");
+  const tied = h(
+    "p",
+    { class: "attn-note" },
+    "Tied: one map for both, ",
+    sym("W", "Q"),
+    " = ",
+    sym("W", "K"),
+    ", so that a token’s key is its query. Tokens have ‖x‖² = d and, any two of them, cosine ",
+    sym("c"),
+    ". The tokens of a layer share its map: one draw wanders more, so resample.",
+  );
   const note = h(
     "div",
     { class: "attn-notes" },
-    h("p", { class: "attn-note" }, "One draw: 128 layers of 8 tokens, 1024 queries with 8 keys each. Every key width takes the first coordinates of the same vectors. Curves: the normal distribution with the predicted mean and variance."),
-    h("p", { class: "attn-note" }, "‖∇", h("sub", {}, "q"), "‖: how strongly a loss that reads a query’s output in a random direction pulls on the query."),
+    h(
+      "p",
+      { class: "attn-note" },
+      "One draw: 128 layers of 8 tokens, 1024 queries with 8 keys each. Every key width takes the " +
+        "first coordinates of the same vectors. Curves: the normal distribution with the predicted " +
+        "mean and variance.",
+    ),
+    h(
+      "p",
+      { class: "attn-note" },
+      "‖∇",
+      h("sub", {}, "q"),
+      "‖: how strongly a loss that reads a query’s output in a random direction pulls on the query.",
+    ),
     tied,
   );
   const charts = {
@@ -158,7 +298,12 @@ function build({ signal, set, redraw, root }) {
     entropy: chart({ panel: "entropy", title: "Entropy of a row, bits", height: 156 }),
     gradient: chart({ panel: "gradient", title: ["Gradient ‖∇", { sub: "q" }, "‖ of a query"], height: 156 }),
   };
-  const grid = (...names) => h("div", { class: "attn-columns" }, names.map((name) => charts[name].element));
+  const grid = (...names) =>
+    h(
+      "div",
+      { class: "attn-columns" },
+      names.map((name) => charts[name].element),
+    );
   const numbers = theNumbers(Object.values(charts), signal);
 
   // The draw: done in slices, kept while only the width or the shape of the vectors changes
@@ -168,12 +313,21 @@ function build({ signal, set, redraw, root }) {
   const task = slices(() => redraw());
   const keyOf = ({ vectors, seed: number }, widths) => `${vectors === "uniform"} ${number} ${widths}`;
   const widthsFor = (width) => (WIDTHS.includes(width) ? WIDTHS : [...WIDTHS, width].sort((a, b) => a - b));
-  const jobOf = (now) => ({ settings: { vectors: now.vectors, mu: now.mu, cosine: now.cosine }, widths: widthsFor(now.d_k), key: keyOf(now, widthsFor(now.d_k)), seed: now.seed });
+  const jobOf = (now) => ({
+    settings: { vectors: now.vectors, mu: now.mu, cosine: now.cosine },
+    widths: widthsFor(now.d_k),
+    key: keyOf(now, widthsFor(now.d_k)),
+    seed: now.seed,
+  });
   const same = (a, b) => a && b && a.key === b.key && JSON.stringify(a.settings) === JSON.stringify(b.settings);
 
   function* work(job, into) {
     if (drawn.key !== job.key) {
-      const { draw, run } = startDraw({ seed: job.seed, uniform: job.settings.vectors === "uniform", widths: job.widths });
+      const { draw, run } = startDraw({
+        seed: job.seed,
+        uniform: job.settings.vectors === "uniform",
+        widths: job.widths,
+      });
       for (const _ of run()) {
         const width = [...draw.kept.keys()].at(-1);
         if (width && !into.by.has(width)) into.by.set(width, measure(draw, width, job.settings));
@@ -208,7 +362,14 @@ function build({ signal, set, redraw, root }) {
     if (series?.by === by && series.size === by.size) return series;
     const points = [...by];
     const make = (name) => lines(points, name);
-    return (series = { by, size: by.size, variance: make("variance"), largest_weight: make("largest_weight"), entropy: make("entropy"), gradient: gradients(points) });
+    return (series = {
+      by,
+      size: by.size,
+      variance: make("variance"),
+      largest_weight: make("largest_weight"),
+      entropy: make("entropy"),
+      gradient: gradients(points),
+    });
   }
 
   return {
@@ -236,7 +397,8 @@ function build({ signal, set, redraw, root }) {
       const shown = current.by.has(now.d_k) ? now.d_k : null;
       if (!shown) return "The scores are being drawn.";
       const picture = [current, current.by.size, shown, width];
-      if (picture.every((part, at) => part === pictured.parts[at])) return pictured.sentence; // what is wanted is still being worked on
+      // what is wanted is still being worked on
+      if (picture.every((part, at) => part === pictured.parts[at])) return pictured.sentence;
       const result = current.by.get(shown);
       const { settings: how } = current.job;
       table.update(result);
@@ -244,24 +406,56 @@ function build({ signal, set, redraw, root }) {
       const columns = width >= 2 * COLUMN.least + COLUMN.gap ? 2 : 1;
       const each = Math.floor((width - (columns - 1) * COLUMN.gap) / columns);
       const scores = scoresAt(current.draw, shown, how);
-      for (const [name, factor, color] of [["raw", 1, "accent"], ["scaled", shown ** -0.5, "cool"]]) {
+      for (const [name, factor, color] of [
+        ["raw", 1, "accent"],
+        ["scaled", shown ** -0.5, "cool"],
+      ]) {
         const { predicted_mean, predicted_variance, variance } = result[name];
         const { domain, top, series: bars, notes } = histogram(scores, factor, predicted_mean, predicted_variance);
         bars[0].color = color;
-        charts[name].update({ width: each, x: { label: name === "raw" ? raw : scaled, domain }, y: { domain: [0, top], bare: true }, series: bars, notes, sentence: `Variance ${scientific(variance)}, predicted ${scientific(predicted_variance)}.` });
+        charts[name].update({
+          width: each,
+          x: { label: name === "raw" ? raw : scaled, domain },
+          y: { domain: [0, top], bare: true },
+          series: bars,
+          notes,
+          sentence: `Variance ${scientific(variance)}, predicted ${scientific(predicted_variance)}.`,
+        });
       }
-      const x = { label: ["key width ", { sym: "d", sub: "k" }], scale: "log", base: 2, domain: [1, WIDEST], ticks: [1, 8, 64, 512], text: String };
+      const x = {
+        label: ["key width ", { sym: "d", sub: "k" }],
+        scale: "log",
+        base: 2,
+        domain: [1, WIDEST],
+        ticks: [1, 8, 64, 512],
+        text: String,
+      };
       const over = seriesOf(current.by);
       const spread = [...current.by.values()].flatMap(({ raw, scaled }) => [raw.variance, scaled.variance]);
-      const steepest = Math.max(...[...current.by.values()].flatMap(({ raw, scaled }) => [raw.mean_gradient, scaled.mean_gradient]));
+      const steepest = Math.max(
+        ...[...current.by.values()].flatMap(({ raw, scaled }) => [raw.mean_gradient, scaled.mean_gradient]),
+      );
       const axes = {
-        variance: { scale: "log", domain: [Math.min(0.1, ...spread), Math.max(...spread)], ticks: [0.1, 1, 10, 100, 1000].filter((tick) => tick <= Math.max(...spread)) },
+        variance: {
+          scale: "log",
+          domain: [Math.min(0.1, ...spread), Math.max(...spread)],
+          ticks: [0.1, 1, 10, 100, 1000].filter((tick) => tick <= Math.max(...spread)),
+        },
         largest_weight: { domain: [0, 1], ticks: [0, 0.5, 1] },
         entropy: { domain: [0, 3], ticks: [0, 1, 2, 3] },
         gradient: { domain: [0, Math.max(0.1, steepest)] },
       };
       for (const [name, y] of Object.entries(axes))
-        charts[name].update({ width: each, left: MARGINS.left, right: MARGINS.right, x: { ...x, untitled: name === "variance" || name === "largest_weight" }, y, series: over[name], at: shown, sentence });
+        charts[name].update({
+          width: each,
+          left: MARGINS.left,
+          right: MARGINS.right,
+          x: { ...x, untitled: name === "variance" || name === "largest_weight" },
+          y,
+          series: over[name],
+          at: shown,
+          sentence,
+        });
       pictured = { parts: picture, sentence };
       return sentence;
     },

@@ -5,7 +5,17 @@ import { h, setStyle, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
 import { fit, heatmap } from "../js/heatmap.js";
-import { attentionScores, attentionWeights, causalMask, matmul, mergeStates, outputOf, rescaling, softmaxState, windowMask } from "../js/math.js";
+import {
+  attentionScores,
+  attentionWeights,
+  causalMask,
+  matmul,
+  mergeStates,
+  outputOf,
+  rescaling,
+  softmaxState,
+  windowMask,
+} from "../js/math.js";
 import { meters } from "../js/meters.js";
 import { fixed, tiny } from "../js/numbers.js";
 import { choice, inOrder, whole } from "../js/settings.js";
@@ -21,9 +31,15 @@ const LARGE = 8192;
 const LEDGER_PX = 312;
 const BESIDE_PX = 24;
 const LEAST_PX = 268; // of the scores, with digits
-const MASKS = [["none", "none"], ["causal", "causal (no future)"], ["window", `causal, last ${WINDOW} keys`], ["padding", `first ${PADDED} keys are padding`]];
+const MASKS = [
+  ["none", "none"],
+  ["causal", "causal (no future)"],
+  ["window", `causal, last ${WINDOW} keys`],
+  ["padding", `first ${PADDED} keys are padding`],
+];
 
-const keeper = (mask) => ({ none: () => true, causal: causalMask(), window: windowMask(WINDOW), padding: (i, j) => j >= PADDED })[mask];
+const keeper = (mask) =>
+  ({ none: () => true, causal: causalMask(), window: windowMask(WINDOW), padding: (_, j) => j >= PADDED })[mask];
 
 /** The tiles in the order in which they are read; a wholly masked one is `skipped`. */
 function tilesOf({ tile_queries: rows, tile_keys: cols, mask }) {
@@ -38,7 +54,8 @@ function tilesOf({ tile_queries: rows, tile_keys: cols, mask }) {
   return tiles;
 }
 
-const cells = ({ row, col, rows, cols }) => inOrder(rows * cols).map((at) => [row + Math.floor(at / cols), col + (at % cols)]);
+const cells = ({ row, col, rows, cols }) =>
+  inOrder(rows * cols).map((at) => [row + Math.floor(at / cols), col + (at % cols)]);
 const read = (tiles) => tiles.filter(({ skipped }) => !skipped);
 const holds = (tile, query) => tile.row <= query && query < tile.row + tile.rows;
 
@@ -47,7 +64,14 @@ function settings(state) {
   const [tile_queries, tile_keys] = [side.clean(state.tile_queries), side.clean(state.tile_keys)];
   const mask = choice(MASKS.map(([name]) => name));
   const tiles = read(tilesOf({ tile_queries, tile_keys, mask: mask.clean(state.mask) }));
-  return { tile_queries: side, tile_keys: side, mask, step: whole(0, tiles.length), query: whole(0, N - 1), seed: whole(0, SEEDS) };
+  return {
+    tile_queries: side,
+    tile_keys: side,
+    mask,
+    step: whole(0, tiles.length),
+    query: whole(0, N - 1),
+    seed: whole(0, SEEDS),
+  };
 }
 
 const NOTHING = { maximum: -Infinity, normaliser: 0, accumulator: new Float64Array(D_V) };
@@ -56,18 +80,35 @@ const NOTHING = { maximum: -Infinity, normaliser: 0, accumulator: new Float64Arr
 function compute(state) {
   const V = normals(state.seed, 2, N * D_V);
   const mask = state.mask === "none" ? undefined : keeper(state.mask);
-  const S = attentionScores(normals(state.seed, 0, N * D_K), normals(state.seed, 1, N * D_K), { n: N, m: N, width: D_K, mask });
+  const S = attentionScores(normals(state.seed, 0, N * D_K), normals(state.seed, 1, N * D_K), {
+    n: N,
+    m: N,
+    width: D_K,
+    mask,
+  });
   const grid = tilesOf(state);
   const tiles = read(grid);
   const { query, step } = state;
-  const readTile = ({ col, cols }) => softmaxState(S.subarray(query * N + col, query * N + col + cols), V.subarray(col * D_V, (col + cols) * D_V), D_V);
-  const after = (steps) => tiles.slice(0, steps).filter((tile) => holds(tile, query)).map(readTile).reduce(mergeStates, NOTHING);
+  const readTile = ({ col, cols }) =>
+    softmaxState(S.subarray(query * N + col, query * N + col + cols), V.subarray(col * D_V, (col + cols) * D_V), D_V);
+  const after = (steps) =>
+    tiles
+      .slice(0, steps)
+      .filter((tile) => holds(tile, query))
+      .map(readTile)
+      .reduce(mergeStates, NOTHING);
   const tile = tiles[step - 1] ?? null;
   const own = tile !== null && holds(tile, query);
   const [before, now] = [after(Math.max(0, step - 1)), after(step)];
   const A = attentionWeights(S.subarray(query * N, query * N + N), 1, N);
   return {
-    S, grid, tiles, tile, own, before, now,
+    S,
+    grid,
+    tiles,
+    tile,
+    own,
+    before,
+    now,
     factor: own ? rescaling(before, now.maximum) : null,
     added: own ? readTile(tile) : null,
     finished: !tiles.slice(step).some((next) => holds(next, query)),
@@ -79,7 +120,11 @@ function compute(state) {
 /** Before, rescaled (by the number in the first column), added, after, so far, exact: maximum, sum and accumulator. */
 function ledgerOf({ before, now, factor, added, soFar, exact }) {
   const blank = Array(2 + D_V).fill(null);
-  const row = ({ maximum, normaliser, accumulator }, f = 1) => [maximum, f * normaliser, ...accumulator.map((value) => f * value)];
+  const row = ({ maximum, normaliser, accumulator }, f = 1) => [
+    maximum,
+    f * normaliser,
+    ...accumulator.map((value) => f * value),
+  ];
   return [
     row(before),
     added ? [factor, ...row(before, factor).slice(1)] : blank,
@@ -94,9 +139,15 @@ const range = (from, count) => (count === 1 ? `${from + 1}` : `${from + 1} to ${
 
 function describe({ tiles, tile, own, factor, now, finished }, { step, query }) {
   if (!tile) return `Nothing is read yet; ${tiles.length} tiles are to come.`;
-  const says = `Step ${step} of ${tiles.length}: queries ${range(tile.row, tile.rows)} meet keys ${range(tile.col, tile.cols)}. `;
+  const says =
+    `Step ${step} of ${tiles.length}: queries ${range(tile.row, tile.rows)} meet keys ` +
+    `${range(tile.col, tile.cols)}. `;
   if (!own) return `${says}Query ${query + 1} is not among them and keeps its numbers.`;
-  return `${says}For query ${query + 1} what was summed before is multiplied by ${fixed(factor)}; its sum of weights is now ${fixed(now.normaliser)}, and ${finished ? "it is done" : "it has more to read"}.`;
+  return (
+    `${says}For query ${query + 1} what was summed before is multiplied by ${fixed(factor)}; its sum ` +
+    `of weights is now ${fixed(now.normaliser)}, and ` +
+    `${finished ? "it is done" : "it has more to read"}.`
+  );
 }
 
 /** The largest block of tiles of one kind, to write a word on: rows of tiles with a stretch of columns in common. */
@@ -119,22 +170,64 @@ function largest(grid, fits) {
 /** What is kept for the chosen query, before and after the present tile. */
 function ledger() {
   const title = h("b");
-  const names = [["before"], ["× ", sym("e"), h("sup", {}, sym("m"), "−", sym("m"), "′")], ["+ this tile"], ["= after"], [sym("a"), "/", sym("ℓ")], ["exact"]];
+  const names = [
+    ["before"],
+    ["× ", sym("e"), h("sup", {}, sym("m"), "−", sym("m"), "′")],
+    ["+ this tile"],
+    ["= after"],
+    [sym("a"), "/", sym("ℓ")],
+    ["exact"],
+  ];
   const head = [sym("m"), sym("ℓ"), ...inOrder(D_V).map((r) => sym("a", String(r + 1)))];
   const rows = names.map((name, row) => ({
     th: h("th", { scope: "row" }, name),
     tds: inOrder(2 + D_V).map((col) => h("td", { "data-row": row, "data-col": col })),
   }));
-  const group = (from, to) => h("tbody", {}, rows.slice(from, to).map(({ th, tds }) => h("tr", {}, th, tds)));
+  const group = (from, to) =>
+    h(
+      "tbody",
+      {},
+      rows.slice(from, to).map(({ th, tds }) => h("tr", {}, th, tds)),
+    );
   const table = h(
     "table",
     { "data-panel": "state" },
     h("caption", { class: "attn-sr" }, "Largest score m, sum of weights ℓ and accumulator a of the chosen query"),
-    h("thead", {}, h("tr", {}, h("td"), head.map((name) => h("th", { scope: "col" }, name)))),
-    group(0, 3), group(3, 4), group(4, 6),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("td"),
+        head.map((name) => h("th", { scope: "col" }, name)),
+      ),
+    ),
+    group(0, 3),
+    group(3, 4),
+    group(4, 6),
   );
   return {
-    element: h("div", { class: "attn-ledger" }, h("div", { class: "attn-panel-title" }, title, h("span", { class: "attn-formula" }, sym("m"), " largest score, ", sym("ℓ"), " sum, ", sym("a"), " accumulator")), h("div", { class: "attn-scroll" }, table)),
+    element: h(
+      "div",
+      { class: "attn-ledger" },
+      h(
+        "div",
+        { class: "attn-panel-title" },
+        title,
+        h(
+          "span",
+          { class: "attn-formula" },
+          sym("m"),
+          " largest score, ",
+          sym("ℓ"),
+          " sum, ",
+          sym("a"),
+          " accumulator",
+        ),
+      ),
+      h("div", { class: "attn-scroll" }, table),
+    ),
     update(query, values) {
       setText(title, `What query ${query + 1} keeps`);
       values.forEach((line, row) =>
@@ -157,7 +250,16 @@ function memory() {
     return { bar, td, tr: h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "attn-barcell" }, bar), td) };
   });
   const text = h("p", { class: "attn-note" });
-  const table = h("table", { "data-panel": "memory" }, h("caption", { class: "attn-sr" }, "Bytes held at once, beside Q, K, V and O"), h("tbody", {}, lines.map(({ tr }) => tr)));
+  const table = h(
+    "table",
+    { "data-panel": "memory" },
+    h("caption", { class: "attn-sr" }, "Bytes held at once, beside Q, K, V and O"),
+    h(
+      "tbody",
+      {},
+      lines.map(({ tr }) => tr),
+    ),
+  );
   return {
     element: h("div", { class: "attn-memory" }, h("div", { class: "attn-scroll" }, table), text),
     update({ tile_queries, tile_keys }) {
@@ -167,18 +269,28 @@ function memory() {
         td.setAttribute("data-value", bytes[row]);
         setText(td, `${bytes[row].toLocaleString("en").replace(",", " ")} bytes`);
       });
-      setText(text, `Beside queries, keys, values and outputs. With ${LARGE} tokens the same tile needs the same ${bytes[0]} bytes, the full scores ${(BYTES * LARGE * LARGE) / 2 ** 20} MiB.`);
+      setText(
+        text,
+        `Beside queries, keys, values and outputs. With ${LARGE} tokens the same tile needs the same ` +
+          `${bytes[0]} bytes, the full scores ${(BYTES * LARGE * LARGE) / 2 ** 20} MiB.`,
+      );
     },
   };
 }
 
 function build({ signal, set }) {
-  const side = (control, label) => slider({ control, label, min: 1, max: N, text: String, signal, onInput: (value) => set({ [control]: value }) });
+  const side = (control, label) =>
+    slider({ control, label, min: 1, max: N, text: String, signal, onInput: (value) => set({ [control]: value }) });
   const controls = {
     tile_queries: side("tile_queries", "tile queries"),
     tile_keys: side("tile_keys", "tile keys"),
     mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask }) }),
-    query: select({ control: "query", label: "chosen query", signal, onInput: (query) => set({ query: Number(query) }) }),
+    query: select({
+      control: "query",
+      label: "chosen query",
+      signal,
+      onInput: (query) => set({ query: Number(query) }),
+    }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
   };
   const steps = stepper({ control: "step", label: "tiles read", signal, onInput: (step) => set({ step }) });
@@ -188,9 +300,21 @@ function build({ signal, set }) {
   const onCell = (i, j) => {
     if (i < 0 || !result) return setText(readout, "Framed: the tile in memory. Blank: still to come. Hatched: masked.");
     const score = result.S[i * N + j];
-    setText(readout, `query ${i + 1} → key ${j + 1}: ${score === -Infinity ? "masked" : unread[i * N + j] ? "not read yet" : `score ${fixed(score)}`}`);
+    setText(
+      readout,
+      `query ${i + 1} → key ${j + 1}: ` +
+        `${score === -Infinity ? "masked" : unread[i * N + j] ? "not read yet" : `score ${fixed(score)}`}`,
+    );
   };
-  const panel = heatmap({ panel: "scores", kind: "scores", title: "Scores", digits: 1, onCell, onRow: (query) => set({ query }), signal });
+  const panel = heatmap({
+    panel: "scores",
+    kind: "scores",
+    title: "Scores",
+    digits: 1,
+    onCell,
+    onRow: (query) => set({ query }),
+    signal,
+  });
   const flow = h("div", { class: "attn-flow" }, panel.element);
   const numbers = ledger();
   const held = memory();
@@ -198,7 +322,13 @@ function build({ signal, set }) {
   onCell(-1, -1);
 
   return {
-    elements: [controlGrid(controls), steps.element, h("div", { class: "attn-tiling" }, flow, h("div", {}, numbers.element, meter.element)), readout, held.element],
+    elements: [
+      controlGrid(controls),
+      steps.element,
+      h("div", { class: "attn-tiling" }, flow, h("div", {}, numbers.element, meter.element)),
+      readout,
+      held.element,
+    ],
     draw(state, { theme, width }) {
       result = compute(state);
       const { S, grid, tiles, tile } = result;
@@ -206,7 +336,10 @@ function build({ signal, set }) {
       controls.tile_queries.update(state.tile_queries);
       controls.tile_keys.update(state.tile_keys);
       controls.mask.update(state.mask, MASKS);
-      controls.query.update(query, inOrder(N).map((i) => [i, `query ${i + 1}`]));
+      controls.query.update(
+        query,
+        inOrder(N).map((i) => [i, `query ${i + 1}`]),
+      );
       controls.seed.update(state.seed, true);
       steps.update(step, tiles.length);
 
@@ -217,17 +350,49 @@ function build({ signal, set }) {
       unread = new Uint8Array(N * N);
       for (const next of coming) for (const [i, j] of cells(next)) unread[i * N + j] = 1;
       const sentence = describe(result, state);
-      const word = (text, block) => (block.cols * cell > 62 && block.rows * cell > 20 ? [{ kind: "word", word: h("span", {}, text).textContent, ...block }] : []);
+      const word = (text, block) =>
+        block.cols * cell > 62 && block.rows * cell > 20
+          ? [{ kind: "word", word: h("span", {}, text).textContent, ...block }]
+          : [];
       panel.update({
-        n: N, m: N, theme, cell, rows: names, rowIds: names, cols: names, colIds: names, current: query,
-        values: S, limit: colorLimit(S), forbidden: Array.from(S, (score) => score === -Infinity), later: unread,
-        cuts: { rows: inOrder(N).slice(1).filter((i) => i % state.tile_queries === 0), cols: inOrder(N).slice(1).filter((j) => j % state.tile_keys === 0) },
+        n: N,
+        m: N,
+        theme,
+        cell,
+        rows: names,
+        rowIds: names,
+        cols: names,
+        colIds: names,
+        current: query,
+        values: S,
+        limit: colorLimit(S),
+        forbidden: Array.from(S, (score) => score === -Infinity),
+        later: unread,
+        cuts: {
+          rows: inOrder(N)
+            .slice(1)
+            .filter((i) => i % state.tile_queries === 0),
+          cols: inOrder(N)
+            .slice(1)
+            .filter((j) => j % state.tile_keys === 0),
+        },
         boxes: [
           ...(tile ? [{ kind: "box", row: tile.row, col: tile.col, rows: tile.rows, cols: tile.cols }] : []),
-          ...word("to come", largest(grid, (each) => each.whole && coming.has(tiles.find(({ row, col }) => row === each.row && col === each.col)))),
-          ...word("skipped", largest(grid, ({ skipped }) => skipped)),
+          ...word(
+            "to come",
+            largest(
+              grid,
+              (each) => each.whole && coming.has(tiles.find(({ row, col }) => row === each.row && col === each.col)),
+            ),
+          ),
+          ...word(
+            "skipped",
+            largest(grid, ({ skipped }) => skipped),
+          ),
         ],
-        sentence, formulaKey: `${state.tile_queries} ${state.tile_keys}`, formula: () => [`${state.tile_queries} × ${state.tile_keys} at a time`],
+        sentence,
+        formulaKey: `${state.tile_queries} ${state.tile_keys}`,
+        formula: () => [`${state.tile_queries} × ${state.tile_keys} at a time`],
       });
       numbers.update(query, ledgerOf(result));
       const far = Math.max(...result.soFar.map((value, r) => Math.abs(value - result.exact[r])));

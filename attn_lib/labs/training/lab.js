@@ -15,28 +15,37 @@ const LEFT = 34; // alike in all charts, so that their steps stand above each ot
 
 const runOf = (name, model) => model.get("runs").find((run) => run.name === name) ?? model.get("runs")[0];
 const heads = ({ layers, heads: each }) => layers * each;
-const nameOf = (run, head) => `layer ${Math.floor(head / run.heads) + 1}${run.heads > 1 ? `, head ${(head % run.heads) + 1}` : ""}`;
+const nameOf = (run, head) =>
+  `layer ${Math.floor(head / run.heads) + 1}${run.heads > 1 ? `, head ${(head % run.heads) + 1}` : ""}`;
 const capital = (words) => words[0].toUpperCase() + words.slice(1);
 const word = ({ vocabulary }, token) => (vocabulary <= 26 ? String.fromCharCode(97 + token) : String(token));
 
 function settings(state, model) {
   const run = runOf(state.run, model);
   return {
-    run: choice(model.get("runs").map(({ name }) => name), run.name),
+    run: choice(
+      model.get("runs").map(({ name }) => name),
+      run.name,
+    ),
     step: nearest(run.steps, run.begin),
     head: whole(0, heads(run) - 1),
     query: whole(0, run.tokens.length - 1),
   };
 }
 
-/** The weights of every head at a stored moment: thousandths, two digits of base 36 each; of a causal model without the keys to come. */
+/**
+ * The weights of every head at a stored moment: thousandths, two digits of base 36 each; of a causal model without the
+ * keys to come.
+ */
 function weightsOf(run, moment) {
   const n = run.tokens.length;
   const text = run.weights[moment];
   let at = 0;
   return inOrder(heads(run)).map(() => {
     const A = new Float64Array(n * n);
-    for (let i = 0; i < n; i++) for (let j = 0; j < (run.causal ? i + 1 : n); j++, at += 2) A[i * n + j] = parseInt(text.slice(at, at + 2), 36) / 1000;
+    for (let i = 0; i < n; i++)
+      for (let j = 0; j < (run.causal ? i + 1 : n); j++, at += 2)
+        A[i * n + j] = parseInt(text.slice(at, at + 2), 36) / 1000;
     return A;
   });
 }
@@ -51,8 +60,10 @@ function describe(run, weights, moment, { step, head, query }) {
   const most = mostRead(weights[head], query, n);
   const token = (at) => `${word(run, run.tokens[at])} at place ${at + 1}`;
   return (
-    `After ${step} steps the loss is ${fixed(run.loss[moment], 3)} nats, and ${fixed(100 * run.accuracy[moment], 1)} % of the answers are right. ` +
-    `In ${nameOf(run, head)}, ${token(query)} reads ${token(most)} most (weight ${fixed(weights[head][query * n + most], 3)}).`
+    `After ${step} steps the loss is ${fixed(run.loss[moment], 3)} nats, and ` +
+    `${fixed(100 * run.accuracy[moment], 1)} % of the answers are right. ` +
+    `In ${nameOf(run, head)}, ${token(query)} reads ${token(most)} most (weight ` +
+    `${fixed(weights[head][query * n + most], 3)}).`
   );
 }
 
@@ -60,20 +71,43 @@ function describe(run, weights, moment, { step, head, query }) {
 function answers(onPlace, signal) {
   const head = h("tr");
   const rows = ["right answer", "its answer", "P(right)"].map((name) => h("tr", {}, h("th", { scope: "row" }, name)));
-  const table = h("table", { "data-panel": "answers" }, h("caption", { class: "attn-sr" }, "The sequence, place by place, and the answers"), h("thead", {}, head), h("tbody", {}, rows));
+  const table = h(
+    "table",
+    { "data-panel": "answers" },
+    h("caption", { class: "attn-sr" }, "The sequence, place by place, and the answers"),
+    h("thead", {}, head),
+    h("tbody", {}, rows),
+  );
   let cells = [];
-  table.addEventListener("click", ({ target }) => {
-    const place = target.closest("[data-col]")?.dataset.col;
-    if (place) onPlace(Number(place));
-  }, { signal });
+  table.addEventListener(
+    "click",
+    ({ target }) => {
+      const place = target.closest("[data-col]")?.dataset.col;
+      if (place) onPlace(Number(place));
+    },
+    { signal },
+  );
 
   function build(n) {
     rows.forEach((row) => row.replaceChildren(row.cells[0]));
-    head.replaceChildren(h("th", { scope: "col" }, "model reads"), ...inOrder(n).map((col) => h("th", { scope: "col", "data-col": col })));
-    cells = rows.map((row, at) => inOrder(n).map((col) => row.appendChild(h("td", { "data-row": at, "data-col": col }))));
+    head.replaceChildren(
+      h("th", { scope: "col" }, "model reads"),
+      ...inOrder(n).map((col) => h("th", { scope: "col", "data-col": col })),
+    );
+    cells = rows.map((row, at) =>
+      inOrder(n).map((col) => row.appendChild(h("td", { "data-row": at, "data-col": col }))),
+    );
   }
   return {
-    element: h("div", { class: "attn-answers" }, h("div", { class: "attn-scroll", tabindex: 0, role: "group", "aria-label": "The sequence and the answers" }, table)),
+    element: h(
+      "div",
+      { class: "attn-answers" },
+      h(
+        "div",
+        { class: "attn-scroll", tabindex: 0, role: "group", "aria-label": "The sequence and the answers" },
+        table,
+      ),
+    ),
     update(run, moment, query) {
       const n = run.tokens.length;
       if (cells[0]?.length !== n) build(n);
@@ -82,14 +116,19 @@ function answers(onPlace, signal) {
         const said = run.said[moment][col];
         const known = right !== null;
         setText(head.cells[col + 1], word(run, token));
-        [[right, known ? word(run, right) : "·"], [said, word(run, said)], [run.chances[moment][col], inCell(run.chances[moment][col], 2)]].forEach(([value, text], row) => {
+        [
+          [right, known ? word(run, right) : "·"],
+          [said, word(run, said)],
+          [run.chances[moment][col], inCell(run.chances[moment][col], 2)],
+        ].forEach(([value, text], row) => {
           const td = cells[row][col];
           if (known) td.dataset.value = value;
           else delete td.dataset.value;
           setText(td, known ? text : row ? "" : text);
         });
         cells[1][col].className = known ? (said === right ? "attn-right" : "attn-wrong") : "";
-        for (const cell of [head.cells[col + 1], ...cells.map((row) => row[col])]) cell.classList.toggle("attn-asked", col === query);
+        for (const cell of [head.cells[col + 1], ...cells.map((row) => row[col])])
+          cell.classList.toggle("attn-asked", col === query);
       });
     },
   };
@@ -97,36 +136,76 @@ function answers(onPlace, signal) {
 
 /** What the charts draw of a run: made once, so that a step moves the mark alone. */
 function chartsOf(run, head) {
-  const line = (values) => [{ name: "held-out data", label: "", dash: "none", points: run.steps.map((step, at) => [step, values[at]]) }];
+  const line = (values) => [
+    { name: "held-out data", label: "", dash: "none", points: run.steps.map((step, at) => [step, values[at]]) },
+  ];
   const perHead = (values) =>
-    inOrder(heads(run)).map((r) => ({ name: nameOf(run, r), label: heads(run) > 1 ? nameOf(run, r) : "", thin: r !== head, points: run.steps.map((step, at) => [step, values[at][r]]) }));
+    inOrder(heads(run)).map((r) => ({
+      name: nameOf(run, r),
+      label: heads(run) > 1 ? nameOf(run, r) : "",
+      thin: r !== head,
+      points: run.steps.map((step, at) => [step, values[at][r]]),
+    }));
   return {
     loss: { title: "Loss, nats", series: line(run.loss), values: run.loss },
     accuracy: { title: "Accuracy", series: line(run.accuracy), values: run.accuracy },
-    ...Object.fromEntries(run.scores.map(({ name, values }, at) => [`score_${at + 1}`, { title: capital(name), series: perHead(values), values: values.map((each) => each[head]) }])),
+    ...Object.fromEntries(
+      run.scores.map(({ name, values }, at) => [
+        `score_${at + 1}`,
+        { title: capital(name), series: perHead(values), values: values.map((each) => each[head]) },
+      ]),
+    ),
   };
 }
 
-function build({ model, signal, set, state }) {
+function build({ model, signal, set }) {
   let run = null;
   let weights = null;
   const controls = {
     run: select({ control: "run", label: "run", signal, onInput: (name) => set({ run: name }) }),
     head: select({ control: "head", label: "chosen head", signal, onInput: (head) => set({ head: Number(head) }) }),
-    query: select({ control: "query", label: "query token", signal, onInput: (query) => set({ query: Number(query) }) }),
+    query: select({
+      control: "query",
+      label: "query token",
+      signal,
+      onInput: (query) => set({ query: Number(query) }),
+    }),
   };
-  const steps = stepper({ control: "step", label: "training step", text: (at) => String(run.steps[at]), beat: BEAT_MS, still: () => false, signal, onInput: (at) => set({ step: run.steps[at] }) });
+  const steps = stepper({
+    control: "step",
+    label: "training step",
+    text: (at) => String(run.steps[at]),
+    beat: BEAT_MS,
+    still: () => false,
+    signal,
+    onInput: (at) => set({ step: run.steps[at] }),
+  });
   const onQuery = (query) => set({ query });
   const table = answers(onQuery, signal);
   const readout = h("p", { class: "attn-readout" });
   const onCell = (head) => (row, col) => {
-    if (row < 0 || !run) return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its number.");
+    if (row < 0 || !run)
+      return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its number.");
     const token = (at) => `${word(run, run.tokens[at])} (place ${at + 1})`;
     const hidden = run.causal && col > row;
-    setText(readout, `${nameOf(run, head)}, ${token(row)} → ${token(col)}: ${hidden ? "still to come, so hidden" : `weight ${fixed(weights[head][row * run.tokens.length + col], 3)}`}`);
+    setText(
+      readout,
+      `${nameOf(run, head)}, ${token(row)} → ${token(col)}: ` +
+        `${hidden ? "still to come, so hidden" : `weight ${fixed(weights[head][row * run.tokens.length + col], 3)}`}`,
+    );
   };
   const most = Math.max(...model.get("runs").map(heads));
-  const maps = inOrder(most).map((head) => heatmap({ panel: "weights", kind: "weights", title: "", attributes: { "data-head": head }, onCell: onCell(head), onRow: (query) => set({ head, query }), signal }));
+  const maps = inOrder(most).map((head) =>
+    heatmap({
+      panel: "weights",
+      kind: "weights",
+      title: "",
+      attributes: { "data-head": head },
+      onCell: onCell(head),
+      onRow: (query) => set({ head, query }),
+      signal,
+    }),
+  );
   const multiples = h("div", { class: "attn-flow attn-multiples" });
   const note = h("p", { class: "attn-note" });
   onCell(0)(-1, -1);
@@ -141,7 +220,9 @@ function build({ model, signal, set, state }) {
   function chartsFor(head) {
     if (drawn.run !== run) {
       const wasOpen = open();
-      const charts = Object.fromEntries(Object.entries(chartsOf(run, head)).map(([panel, { title }]) => [panel, chart({ panel, title, height: 150 })]));
+      const charts = Object.fromEntries(
+        Object.entries(chartsOf(run, head)).map(([panel, { title }]) => [panel, chart({ panel, title, height: 150 })]),
+      );
       drawn = { run, charts };
       grid.replaceChildren(...Object.values(charts).map(({ element }) => element));
       const numbers = theNumbers(Object.values(charts), signal);
@@ -163,10 +244,19 @@ function build({ model, signal, set, state }) {
       weights = weightsOf(run, moment);
       const tokens = run.tokens.map((token) => word(run, token));
       const all = inOrder(heads(run));
-      controls.run.update(now.run, model.get("runs").map(({ name, label }) => [name, label]));
-      controls.head.update(head, all.map((r) => [r, nameOf(run, r)]));
+      controls.run.update(
+        now.run,
+        model.get("runs").map(({ name, label }) => [name, label]),
+      );
+      controls.head.update(
+        head,
+        all.map((r) => [r, nameOf(run, r)]),
+      );
       controls.head.element.hidden = all.length < 2;
-      controls.query.update(query, tokens.map((token, at) => [at, `${token}, place ${at + 1}`]));
+      controls.query.update(
+        query,
+        tokens.map((token, at) => [at, `${token}, place ${at + 1}`]),
+      );
       steps.update(moment, run.steps.length - 1);
       table.update(run, moment, query);
       setText(note, run.note);
@@ -180,13 +270,34 @@ function build({ model, signal, set, state }) {
       const lines = width < NARROW_PX ? all.length : Math.ceil(all.length / 2);
       const beside = all.length === 1 && width >= BESIDE.map + COLUMN.gap + BESIDE.charts;
       forming.classList.toggle("attn-at-side", beside);
-      const cell = fitMultiples(multiples, { width: beside ? BESIDE.map : width, rows: tokens, cols: tokens, titles: says, lines });
+      const cell = fitMultiples(multiples, {
+        width: beside ? BESIDE.map : width,
+        rows: tokens,
+        cols: tokens,
+        titles: says,
+        lines,
+      });
       const places = inOrder(n);
       const hidden = Array.from({ length: n * n }, (_, at) => run.causal && at % n > Math.floor(at / n));
       maps.slice(0, all.length).forEach((map, r) => {
         map.element.classList.toggle("attn-chosen", r === head && all.length > 1);
         map.rename(capital(nameOf(run, r)));
-        map.update({ n, m: n, theme, cell, rows: tokens, cols: tokens, rowIds: places, colIds: places, current: query, values: weights[r], forbidden: hidden, sentence: `Weights of ${nameOf(run, r)} after ${step} steps`, formulaKey: says[r], formula: () => [says[r]] });
+        map.update({
+          n,
+          m: n,
+          theme,
+          cell,
+          rows: tokens,
+          cols: tokens,
+          rowIds: places,
+          colIds: places,
+          current: query,
+          values: weights[r],
+          forbidden: hidden,
+          sentence: `Weights of ${nameOf(run, r)} after ${step} steps`,
+          formulaKey: says[r],
+          formula: () => [says[r]],
+        });
       });
 
       const sentence = describe(run, weights, moment, now);
@@ -199,11 +310,37 @@ function build({ model, signal, set, state }) {
       names.forEach((panel, at) => {
         const { series, values } = views[panel];
         charts[panel].update({
-          width: each, left: LEFT, right,
-          x: { label: "training step", domain: [run.steps[0], run.steps.at(-1)], text: String, untitled: at < names.length - columns },
-          y: panel === "loss" ? { domain: [0, Math.ceil(Math.max(...values))] } : { domain: [0, 1.15], ticks: [0, 0.5, 1] },
-          series, at: step, sentence,
-          notes: [{ x: step, y: values[moment], text: fixed(values[moment], 3), side: done > 0.8 ? "left" : panel === "loss" ? "beside" : done < 0.2 || values[moment] < 0.3 ? "above" : "left" }],
+          width: each,
+          left: LEFT,
+          right,
+          x: {
+            label: "training step",
+            domain: [run.steps[0], run.steps.at(-1)],
+            text: String,
+            untitled: at < names.length - columns,
+          },
+          y:
+            panel === "loss"
+              ? { domain: [0, Math.ceil(Math.max(...values))] }
+              : { domain: [0, 1.15], ticks: [0, 0.5, 1] },
+          series,
+          at: step,
+          sentence,
+          notes: [
+            {
+              x: step,
+              y: values[moment],
+              text: fixed(values[moment], 3),
+              side:
+                done > 0.8
+                  ? "left"
+                  : panel === "loss"
+                    ? "beside"
+                    : done < 0.2 || values[moment] < 0.3
+                      ? "above"
+                      : "left",
+            },
+          ],
         });
       });
       return sentence;

@@ -13,7 +13,16 @@ const settings = () => ({ gap: real(-MOST, MOST) });
 
 function build({ signal, set }) {
   const controls = {
-    gap: slider({ control: "gap", label: "gap", min: -MOST, max: MOST, step: 0.1, text: (gap) => fixed(gap, 1), signal, onInput: (gap) => set({ gap }) }),
+    gap: slider({
+      control: "gap",
+      label: "gap",
+      min: -MOST,
+      max: MOST,
+      step: 0.1,
+      text: (gap) => fixed(gap, 1),
+      signal,
+      onInput: (gap) => set({ gap }),
+    }),
   };
   const weights = bars({ panel: "weights", title: "Weights", heads: ["key", "weight"] });
   return {
@@ -22,7 +31,10 @@ function build({ signal, set }) {
     draw({ gap }) {
       const A = attentionWeights(Float64Array.of(gap, 0), 1, 2);
       controls.gap.update(gap);
-      weights.update({ rows: ["first", "second"].map((name, j) => ({ name, value: A[j], text: fixed(A[j], 3) })), most: 1 });
+      weights.update({
+        rows: ["first", "second"].map((name, j) => ({ name, value: A[j], text: fixed(A[j], 3) })),
+        most: 1,
+      });
       return `The first key has weight ${fixed(A[0], 3)}.`;
     },
   };
