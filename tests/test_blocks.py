@@ -279,6 +279,42 @@ class TestBlock:
             Config(vocabulary=9, context=8, d=6, norm="batch")
 
 
+class TestConfig:
+    def test_the_smallest_model(self):
+        config = Config(vocabulary=9, context=8, d=6)
+        assert (config.layers, config.heads, config.d_ff, config.head_width) == (1, 1, 0, 6)
+        assert (config.norm, config.causal, config.residual) == ("pre", True, True)
+        with pytest.raises(AttributeError):
+            config.d = 7
+
+    @pytest.mark.parametrize(
+        ("name", "least"),
+        [("vocabulary", 1), ("context", 1), ("d", 1), ("heads", 1), ("d_k", 1), ("layers", 0),
+         ("d_ff", 0)],
+    )  # fmt: skip
+    def test_sizes_are_whole(self, name, least):
+        sizes = {"vocabulary": 9, "context": 8, "d": 1}
+        assert getattr(Config(**(sizes | {name: least})), name) == least
+        for value in (least - 1, 2.0, True):
+            with pytest.raises(ValueError, match=rf"^{name} must be a .* ≥ {least}, got {value}"):
+                Config(**(sizes | {name: value}))
+
+    def test_parameters_come_in_the_order_data_pass_them(self):
+        layer = ["W_Q", "W_K", "W_V", "W_O", "W_1", "b_1", "W_2", "b_2"]
+        layer += ["gain_1", "bias_1", "gain_2", "bias_2"]
+        in_0 = [f"0.{name}" for name in layer]
+        sizes = {"vocabulary": 9, "context": 8, "d": 6}
+        expected = {
+            ("pre", 5): ["E", "P", *in_0, "gain", "bias", "U"],
+            ("post", 5): ["E", "P", *in_0, "U"],
+            ("none", 5): ["E", "P", *in_0[:8], "U"],
+            ("post", 0): ["E", "P", *in_0[:4], *in_0[8:10], "U"],
+            ("none", 0): ["E", "P", *in_0[:4], "U"],
+        }
+        for (norm, d_ff), names in expected.items():
+            assert list(param_shapes(Config(**sizes, norm=norm, d_ff=d_ff))) == names
+
+
 class TestTransformer:
     @pytest.mark.parametrize(("norm", "d_ff"), KINDS)
     def test_the_future_does_not_reach_the_past_through_any_depth(self, norm, d_ff):
@@ -312,6 +348,14 @@ class TestTransformer:
             np.testing.assert_allclose(result.logits[:, 0], full.logits[:, i], atol=1e-12)
         together = transformer(params, tokens[:, cut:], config, past=full_cache(full, cut))
         np.testing.assert_allclose(together.logits, full.logits[:, cut:], atol=1e-12)
+
+    def test_one_sequence_without_a_batch_may_fill_the_context(self):
+        params, config, tokens = model()
+        tokens = np.append(tokens[0], 1)  # 8, the context
+        full = transformer(params, tokens, config)
+        cache = transformer(params, tokens[:5], config).cache
+        rest = transformer(params, tokens[5:], config, past=cache)
+        np.testing.assert_allclose(rest.logits, full.logits[5:], atol=1e-12)
 
     def test_a_cache_gives_the_full_pass_in_float32(self):
         params, config, tokens = model()
@@ -389,6 +433,25 @@ class TestLoss:
             (3 * math.log(4) + math.log(2)) / 4
         )
 
+    @pytest.mark.parametrize("shape", [(5,), (3,), (2, 3), (2, 3, 4)])
+    def test_is_the_mean_over_all_places(self, shape):
+        rng = np.random.default_rng(0)
+        logits, targets = rng.normal(size=(*shape, 6)), rng.integers(6, size=shape)
+        logits[0] += 2000  # a shift of a row changes nothing, and must not drown the others
+        counted = rng.random(shape)
+        surprise = np.zeros(shape)
+        for place in np.ndindex(shape):
+            row = logits[place] - logits[place].max()
+            surprise[place] = math.log(sum(map(math.exp, row))) - row[targets[place]]
+        assert cross_entropy(logits, targets) == pytest.approx(surprise.mean(), rel=1e-12)
+        weighed = (surprise * counted).sum() / counted.sum()
+        assert cross_entropy(logits, targets, counted) == pytest.approx(weighed, rel=1e-12)
+
+    def test_shares_are_exact_whatever_counts_are_made_of(self):
+        logits, counted = [[0.0, 1], [1, 1]], np.array([1, 1 / 3], np.float16)
+        exact = cross_entropy(logits, [0, 1], counted.astype(float))
+        assert cross_entropy(logits, [0, 1], counted) == exact
+
     def test_large_logits_do_no_harm(self):
         assert cross_entropy([[1000.0, 0.0]], [1]) == 1000
         assert cross_entropy([[1000.0, 0.0]], [0]) == 0
@@ -412,6 +475,24 @@ class TestWriting:
             drawn = sample(logits, temperature=temperature, rng=np.random.default_rng(0))
             assert abs(drawn.mean() - expected) < 0.02  # standard error 0.003
 
+    @pytest.mark.parametrize("shape", [(), (4,), (4, 3), (2, 4, 3)])
+    def test_one_token_for_each_row(self, shape):
+        logits = 9 * np.random.default_rng(0).permuted(
+            np.zeros((*shape, 5)) + np.arange(5), axis=-1
+        )
+        likeliest = sample(logits)
+        assert np.shape(likeliest) == shape
+        cold = sample(logits, temperature=1e-300, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(cold, likeliest)
+        for place in np.ndindex(shape):
+            assert likeliest[place] == list(logits[place]).index(max(logits[place]))
+
+    def test_a_dart_on_the_edge_does_not_hit_what_has_no_probability(self):
+        class Zero:
+            random = staticmethod(np.zeros)
+
+        assert sample([-np.inf, 0.0], temperature=1.0, rng=Zero()) == 1
+
     def test_never_draws_what_has_no_probability(self):
         logits = np.tile([-np.inf, 0, -np.inf], (5000, 1))
         assert set(sample(logits, temperature=1.0, rng=np.random.default_rng(0))) == {1}
@@ -434,6 +515,16 @@ class TestWriting:
         )
         np.testing.assert_array_equal(a, b)
         assert (a != c).any()
+        np.testing.assert_array_equal(generate(params, tokens[:, :1], config, **options), a)
+
+    def test_a_prompt_without_a_batch(self):
+        params, config, tokens = model()
+        many = generate(params, tokens[:, :3], config, count=4)
+        np.testing.assert_array_equal(generate(params, tokens[1, :3], config, count=4), many[1])
+        with pytest.raises(ValueError, match="prompt of 0 and 2 more tokens need 1 to 8"):
+            generate(params, tokens[0, :0], config, count=2)
+        with pytest.raises(ValueError, match="prompt of 7 and 2 more tokens need 1 to 8"):
+            generate(params, tokens[0], config, count=2)
 
     def test_refusals(self):
         params, config, tokens = model()
@@ -465,6 +556,10 @@ class TestCounting:
         assert counts["total"] == sum(W.size for W in params.values())
         assert counts["attention"] == 2 * 4 * 6 * 8
         assert counts["embeddings"] == (9 + 8) * 6
+        assert counts["unembedding"] == 6 * 9
+        assert counts["feed_forward"] == 2 * (2 * 6 * d_ff + d_ff + 6) * (d_ff > 0)
+        norms = {"pre": 2 * (1 + (d_ff > 0)) + 1, "post": 2 * (1 + (d_ff > 0)), "none": 0}
+        assert counts["norms"] == norms[norm] * 2 * 6
         assert {n: W.shape for n, W in params.items()} == param_shapes(config)
 
     def test_where_the_quadratic_part_passes_the_others(self):
@@ -500,6 +595,7 @@ class TestStart:
         config = Config(vocabulary=5, context=9, d=4)
         a, b, c = (init_params(config, seed)["E"] for seed in (0, 0, 1))
         assert (a == b).all() and (a != c).all()
+        assert (init_params(config)["E"] == a).all()
 
 
 class TestExperiments:
