@@ -98,7 +98,7 @@ class TestSmallParts:
         X, *W = rng.normal(size=(4, 3, 3))
         keep = causal_mask(3)
         bias = sp.Matrix(3, 3, lambda i, j: 0 if j <= i else -sp.oo)
-        exact = attend(*(sp.Matrix(M) for M in (X, *W)), bias)
+        exact = attend(*(sp.Matrix(M) for M in (X, *W)), bias=bias)
         got = attention(X @ W[0], X @ W[1], X @ W[2], mask=keep).output
         np.testing.assert_allclose(np.array(exact, float), got, atol=1e-12)
 
