@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 
-@pytest.mark.parametrize("script", ["lint", "test"])
+@pytest.mark.parametrize("script", ["lint", "types", "test"])
 def test_front_end(node_modules, script):
     command = [shutil.which("npm"), "run", "--silent", script]
     done = subprocess.run(command, cwd=node_modules.parent, capture_output=True, text=True)

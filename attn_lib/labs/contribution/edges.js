@@ -73,9 +73,19 @@ function logProbability(logits, target) {
 }
 
 /**
+ * `width` is that of a head.
+ * @typedef {object} Model
+ * @property {Record<string, any>} params
+ * @property {number} heads
+ * @property {number} d
+ * @property {number} width
+ * @property {number} vocabulary
+ */
+
+/**
  * The last token's answer when edges are cut and heads are silent, and what each further cut would cost.
- * @param {object} model  `params`, `heads`, `d`, `width` of a head, `vocabulary`
- * @param {object} begun  of `begin`
+ * @param {Model} model
+ * @param {ReturnType<typeof begin>} begun
  * @param {{cut: number[][], zero: number[][], renormalise: boolean, target: number}} state
  * @returns {{
  *   probabilities: Float64Array,

@@ -102,7 +102,8 @@ function build({ model, signal, set, state }) {
   const heads = model.get("heads");
   const trained = { params: unpack(model.get("parameters"), shapes), heads, d, vocabulary, width };
   const everyHead = inOrder(LAYERS * heads).map((at) => [Math.floor(at / heads), at % heads]);
-  const titleOf = ([layer, head]) => `layer ${layer + 1}${heads > 1 ? `, head ${head + 1}` : ""}`;
+  const titleOf = (/** @type {number[]} */ [layer, head]) =>
+    `layer ${layer + 1}${heads > 1 ? `, head ${head + 1}` : ""}`;
   let begun = null;
   let result = null;
 

@@ -3,7 +3,13 @@
 const TILE = [256, 1024];
 const CHUNK = 128;
 
-/** Walk the rows of tiles; `window` limits the keys that a query sees, Infinity does not. */
+/**
+ * Walk the rows of tiles; `window` limits the keys that a query sees, Infinity does not.
+ * @param {number} n
+ * @param {number} d
+ * @param {number} window
+ * @param {number[]} tile
+ */
 function tiledCost(n, d, window, [tileRows, tileKeys]) {
   let pairs = 0;
   let largest = 0;

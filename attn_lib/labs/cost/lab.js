@@ -54,10 +54,10 @@ function spent(variant, n, { d, h: heads, window }) {
 function crossings({ variant, d, h: heads, window }, state) {
   const full = (n) => 2 * n * n * d;
   if (variant === "cached")
-    return [
+    return /** @type {[number, string][]} */ ([
       [4 * d - 1, "n = 4d − 1"],
       [12 * d - 1, "n = 12d − 1"],
-    ].map(([x, text]) => ({ x, y: x * (x + 1) * d, text }));
+    ]).map(([x, text]) => ({ x, y: x * (x + 1) * d, text }));
   const own = { windowed: [[window, "n = w"]], linear: [[d / heads + 0.5, "n = d/h + ½"]] }[variant] ?? [];
   return [[2 * d, "n = 2d"], [6 * d, "n = 6d"], ...own].map(([x, text]) => ({
     x,
@@ -247,7 +247,7 @@ function variantLines(state, lengths, kind) {
     points,
     ...(names.includes(state.variant) ? { color: "accent" } : quiet),
   }));
-  return drawn.sort((a, b) => (a.color === "accent") - (b.color === "accent")); // the present one on top
+  return drawn.sort((a, b) => Number(a.color === "accent") - Number(b.color === "accent")); // the present one on top
 }
 
 const beside = { thin: true, color: "cool", dash: "5 3", dot: false };

@@ -110,6 +110,7 @@ function attend({ X, W_Q, W_K, W_V, W_O }, { n, d }, heads, groups) {
 function compute(scene, state) {
   const groups = state.kv_heads ?? state.heads;
   const given = mapsOf(scene, state);
+  /** @type {Record<string, any>} */
   const result = { ...given, ...attend(given, scene, state.heads, groups), groups, d_k: scene.d / state.heads };
   if (!isRandom(scene)) {
     const other = attend(mapsOf(scene, { ...state, swapped: !state.swapped }), scene, state.heads, groups);

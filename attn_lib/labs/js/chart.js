@@ -55,6 +55,7 @@ const inWords = (label) =>
     .map((part) => (typeof part === "string" ? part : `${part.sym ?? ""}${part.sub ? `_${part.sub}` : ""}`))
     .join("");
 
+/** @param {Axis} axis */
 const titled = ({ label, bare, untitled }) => label && !bare && !untitled;
 
 /** Move labels apart that would overlap, within `top … bottom`; they keep their order. */
@@ -79,9 +80,14 @@ export function theNumbers(charts, signal) {
 }
 
 /**
+ * A text, or its parts: words, and letters of formulas.
+ * @typedef {string | (string | object)[]} Words
+ */
+
+/**
  * A bare axis has no ticks and no label, an untitled one only no label (the table has it).
  * @typedef {object} Axis
- * @property {string | object[]} [label]
+ * @property {Words} [label]
  * @property {[number, number]} domain
  * @property {"linear" | "log"} [scale]
  * @property {number} [base]
@@ -112,7 +118,7 @@ export function theNumbers(charts, signal) {
  * @typedef {object} Note
  * @property {number} x
  * @property {number} y
- * @property {string | object[]} text
+ * @property {Words} text
  * @property {"left" | "right" | "above" | "beside"} [side]
  * @property {boolean} [ring]
  */
@@ -120,7 +126,7 @@ export function theNumbers(charts, signal) {
 /**
  * @param {object} options
  * @param {string} options.panel  the page contract's name; the table of its numbers carries it
- * @param {string | object[]} options.title
+ * @param {Words} options.title
  * @param {number} [options.height]  px
  * @returns {{element: Element, numbers: Element, spell: Function, update: Function}}
  *   `numbers` is the table, for `theNumbers`
@@ -240,15 +246,22 @@ export function chart({ panel, title, height = 220 }) {
     ).map(({ each, at, x, y }) => s("text", { class: `attn-direct ${color(each, at)}`, x, y }, inSvg(each.label)));
   }
 
-  /** A ringed point and its name, or the name alone. */
+  /**
+   * A ringed point and its name, or the name alone.
+   * @param {Note} note
+   * @param {(x: number) => number} X
+   * @param {(y: number) => number} Y
+   */
   function note({ x, y, text, side, ring = true }, X, Y) {
     side ??= X(x) > textWidth([inWords(text)]) + 12 ? "left" : "right";
-    const [dx, dy, anchor] = {
+    /** @type {Record<Note["side"], [number, number, string]>} */
+    const offsets = {
       left: [-8, -6, "end"],
       right: [8, 13, "start"],
       above: [0, -10, "middle"],
       beside: [6, 4, "start"],
-    }[side];
+    };
+    const [dx, dy, anchor] = offsets[side];
     return [
       ...(ring ? [s("circle", { class: "attn-ring", cx: X(x), cy: Y(y), r: 4 })] : []),
       s("text", { class: "attn-noted", x: X(x) + dx, y: Y(y) + dy, "text-anchor": anchor }, inSvg(text)),
@@ -289,6 +302,10 @@ export function chart({ panel, title, height = 220 }) {
       right: leastRight = 0,
       sentence,
     }) {
+      /**
+       * @param {Axis} axis
+       * @param {number} count
+       */
       const ticks = ({ domain, scale, base, ticks: given, bare }, count) =>
         bare ? [] : (given ?? (scale === "log" ? logTicks(...domain, base, count) : linearTicks(...domain, count)));
       const text = (of, value) => (of.text ?? significant)(value);

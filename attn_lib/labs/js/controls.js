@@ -13,6 +13,13 @@ export const controlGrid = (controls, more = "") =>
 /**
  * Text under a control: a `hint` of what it does, or why it is off, in sight (`why`) or for its tooltip and screen
  * readers alone (`off`).
+ * @typedef {{why?: string, off?: string, hint?: string}} Hints
+ */
+
+/**
+ * @param {HTMLInputElement | HTMLSelectElement} input
+ * @param {HTMLElement} note
+ * @param {Hints} hints
  */
 function explain(input, note, { why, off, hint }) {
   input.disabled = Boolean(why || off);
@@ -22,7 +29,21 @@ function explain(input, note, { why, off, hint }) {
   note.classList.toggle("attn-sr", !why && Boolean(off));
 }
 
-/** A slider with its value beside it; `toInput` and `fromInput` translate (a logarithmic slider moves in log₁₀). */
+/**
+ * A slider with its value beside it; `toInput` and `fromInput` translate (a logarithmic slider moves in log₁₀).
+ * @param {{
+ *   control: string,
+ *   label: any,
+ *   min: number,
+ *   max: number,
+ *   step?: number,
+ *   toInput?: (value: number) => number,
+ *   fromInput?: (position: number) => number,
+ *   text: (value: number) => string,
+ *   onInput: (value: number) => void,
+ *   signal: AbortSignal,
+ * }} options
+ */
 export function slider({
   control,
   label,
@@ -42,6 +63,10 @@ export function slider({
   input.addEventListener("input", () => onInput(fromInput(Number(input.value))), { signal });
   return {
     element,
+    /**
+     * @param {number} current
+     * @param {Hints & {most?: number}} [how]
+     */
     update(current, { why, off, hint, most = max } = {}) {
       if (Number(input.max) !== most) input.max = most;
       const position = String(toInput(current));
@@ -77,6 +102,11 @@ export function select({ control, label, onInput, signal }) {
   input.addEventListener("change", () => onInput(input.value), { signal });
   return {
     element,
+    /**
+     * @param {string} current
+     * @param {any[][]} choices
+     * @param {Hints} [hints]
+     */
     update(current, choices, { why, hint } = {}) {
       explain(input, note, { why, hint });
       if (String(choices) !== input.dataset.choices) {
@@ -107,6 +137,10 @@ const BEAT_MS = 1000;
 /**
  * The steps of a computation: a slider, and buttons that go back, go on, or play to the end.
  * @param {object} options
+ * @param {string} options.control
+ * @param {any} options.label
+ * @param {(step: number) => void} options.onInput
+ * @param {AbortSignal} options.signal
  * @param {(current: number, most: number) => string} [options.text]  how a step is named beside the slider
  * @param {number} [options.beat]  ms from step to step
  * @param {() => boolean} [options.still]  whether playing is one jump, by default where the reader asks for less motion

@@ -17,9 +17,9 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
 /**
  * What a lab is made with.
  * @typedef {object} Parts
- * @property {object} model
+ * @property {import("./store.js").Model} model
  * @property {AbortSignal} signal
- * @property {Function} set
+ * @property {(patch: object) => void} set
  * @property {Function} state
  * @property {Function} redraw
  * @property {Element} root
@@ -38,7 +38,7 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  * Make a lab's `render` for both hosts.
  *
  * @param {object} lab
- * @param {(state: object, model: object) => Record<string, {clean: Function, read: Function}>} lab.settings
+ * @param {(state: any, model: import("./store.js").Model) => Record<string, {clean: Function, read: Function}>} lab.settings
  *   what each trait of the state may be, given the others; in the order in which a link is read
  * @param {(parts: Parts) => Made} lab.build
  */

@@ -112,7 +112,7 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
  * @property {number} [limit]
  * @property {"light" | "dark"} theme
  * @property {number} cell
- * @property {() => Node[]} formula
+ * @property {() => (Node | string)[]} formula
  * @property {any} [formulaKey]
  * @property {boolean[]} [forbidden]
  * @property {boolean[]} [later]
@@ -127,7 +127,7 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
  * @param {string} options.panel  the page contract's name: "scores", "weights", "output"
  * @param {"scores"|"weights"} options.kind  which colour map
  * @param {string} options.title  the words above it
- * @param {string} options.unit  what a column is: "key", "coordinate"
+ * @param {string} [options.unit]  what a column is: "key", "coordinate"
  * @param {string} [options.rowUnit]  what a row is
  * @param {string} [options.corner]  the unit, short enough for the corner of the table
  * @param {object} [options.attributes]  more attributes of the table
@@ -228,7 +228,10 @@ export function heatmap({
 
   const kinds = { [FORBIDDEN]: "attn-forbidden", [LATER]: "attn-later" };
 
-  /** Give every cell its value and colour; true if any has another one. */
+  /**
+   * Give every cell its value and colour; true if any has another one.
+   * @param {View} view
+   */
   function fill({ values, limit, forbidden, later }) {
     let changed = false;
     for (let at = 0; at < cells.length; at++) {
@@ -245,8 +248,12 @@ export function heatmap({
     return changed;
   }
 
-  /** Part blocks of cells by wider gaps, frame some, and write a word over others. */
+  /**
+   * Part blocks of cells by wider gaps, frame some, and write a word over others.
+   * @param {View} view
+   */
   function lay({ n, m, cuts = {}, boxes = [] }) {
+    /** @type {{kind: string, row: number, col: number, rows: number, cols: number, word?: string}[]} */
     const parts = [
       ...(cuts.rows ?? []).map((row) => ({ kind: "cut", row, col: 0, rows: 0, cols: m })),
       ...(cuts.cols ?? []).map((col) => ({ kind: "cut", row: 0, col, rows: n, cols: 0 })),
@@ -294,8 +301,8 @@ export function heatmap({
     }
     if (withDigits()) {
       const texts = Array.from(steps, (_, at) => text(at));
-      pen.font =
-        `${Math.min(11.2, cell * 0.41, ((cell - 2) / textWidth(texts)) * DIGITS_MEASURED_PX) * dense}px ` + `${FONT}`;
+      const size = Math.min(11.2, cell * 0.41, ((cell - 2) / textWidth(texts)) * DIGITS_MEASURED_PX);
+      pen.font = `${size * dense}px ${FONT}`;
       pen.textAlign = "center";
       pen.textBaseline = "middle";
       for (const black of [true, false]) {
@@ -377,7 +384,9 @@ export function heatmap({
 
   const picture = () => (few() ? paint() : paintPixels(canvas));
 
+  /** @returns {[number, number] | null} */
   const find = (target) => {
+    /** @type {HTMLElement} */
     const td = target instanceof Element && target.closest("td[data-row]");
     return td ? [Number(td.dataset.row), Number(td.dataset.col)] : null;
   };

@@ -32,6 +32,17 @@ export function matmul(A, B, n, k, m) {
 /**
  * Scores (n×m): scale · q_i·k_j over the first `d_k` of `width` coordinates, −∞ where `mask(i, j)` is false,
  * `bias` (n×m) added elsewhere.
+ * @param {Float64Array} Q
+ * @param {Float64Array} K
+ * @param {{
+ *   n: number,
+ *   m: number,
+ *   width: number,
+ *   d_k?: number,
+ *   scale?: number,
+ *   mask?: (i: number, j: number) => boolean,
+ *   bias?: Float64Array,
+ * }} shape
  */
 export function attentionScores(Q, K, { n, m, width, d_k = width, scale = 1 / Math.sqrt(d_k), mask, bias }) {
   const S = new Float64Array(n * m);

@@ -45,6 +45,7 @@ export function scientific(value) {
   return `${minus(digits)} × 10${raised(Number(exponent))}`;
 }
 
+/** @type {[string, number][]} */
 const UNITS = [
   ["TB", 1e12],
   ["GB", 1e9],

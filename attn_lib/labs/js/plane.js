@@ -85,7 +85,7 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
     /**
      * @param {object} view
      * @param {number} view.side  px
-     * @param {[number, number]} [view.point]  where the point that moves stands
+     * @param {number[]} [view.point]  where the point that moves stands
      * @param {string} [view.spoken]  the same in words
      * @param {(X: Function, Y: Function) => Node[]} view.marks  what is drawn, from behind to before
      * @param {{x: [string, string], y: [string, string]}} [view.ends]  words at the ends of the axes
@@ -127,9 +127,9 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
 /**
  * A name beside a point, on the side away from `centre`; above or below it where the edge is too near.
  * @param {string} text
- * @param {[number, number]} point  px
- * @param {[number, number]} centre
- * @param {{distance?: number, side: number, more?: string, avoid?: [number, number]}} look
+ * @param {number[]} point  px
+ * @param {number[]} centre
+ * @param {{distance?: number, side: number, more?: string | false, avoid?: number[]}} look
  *   px from the point; the plane's side; a quiet word after the name; a point not to be covered
  */
 export function nameTag(text, [x, y], [centreX, centreY], { distance = 11, side, more, avoid = [centreX, centreY] }) {
@@ -153,7 +153,13 @@ export function nameTag(text, [x, y], [centreX, centreY], { distance = 11, side,
   return s("text", { class: "attn-name", ...at }, text, more && s("tspan", { class: "attn-aside", dx: 5 }, more));
 }
 
-/** A letter beside a point, on the side away from its neighbour. */
+/**
+ * A letter beside a point, on the side away from its neighbour.
+ * @param {string} letter
+ * @param {number[]} point
+ * @param {number[]} neighbour
+ * @param {number} distance
+ */
 export function letterTag(letter, [x, y], [otherX, otherY], distance) {
   const length = Math.hypot(x - otherX, y - otherY);
   const [right, down] = length > 0.5 ? [(x - otherX) / length, (y - otherY) / length] : [0, -1];

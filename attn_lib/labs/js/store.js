@@ -3,7 +3,17 @@
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 /**
- * @param {object} model  anywidget's model, or the page's: get, set, save_changes, on, off
+ * Anywidget's model, or the page's.
+ * @typedef {object} Model
+ * @property {(key: string) => any} get
+ * @property {(key: string, value: any) => void} set
+ * @property {() => void} save_changes
+ * @property {(event: string, listener: () => void) => void} on
+ * @property {(event: string, listener: () => void) => void} off
+ */
+
+/**
+ * @param {Model} model
  * @param {string[]} keys  the traits that are the lab's state
  * @param {(state: object) => void} draw  called in a frame after every change, with the last state
  */
@@ -21,6 +31,7 @@ export function createStore(model, keys, draw) {
     unsent.clear();
     draw(state);
   }
+  /** @type {[string, () => void][]} */
   const listeners = keys.map((key) => [
     `change:${key}`,
     () => {

@@ -82,6 +82,15 @@ export function weightedSum({ panel, ranked: byWeight = true, scored = false } =
     /**
      * `a` are the m weights of the row, `V` the m×d values, `o` the row's output, `S` the scores; `tokens` name the
      * keys.
+     * @param {{
+     *   query?: string,
+     *   tokens: string[],
+     *   a: Float64Array,
+     *   V: Float64Array,
+     *   o: Float64Array,
+     *   outputs: string[],
+     *   S?: Float64Array,
+     * }} shown
      */
     update({ query = "", tokens, a, V, o, outputs, S }) {
       const d = outputs.length;

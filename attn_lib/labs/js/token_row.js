@@ -57,6 +57,7 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
   }
 
   const tokenOf = (target) => {
+    /** @type {HTMLElement} */
     const item = target instanceof Element && target.closest("[data-token]");
     return item ? Number(item.dataset.token) : null;
   };
@@ -136,7 +137,7 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
   for (const type of ["pointerup", "pointercancel"])
     window.addEventListener(
       type,
-      (event) => {
+      (/** @type {PointerEvent} */ event) => {
         if (!drag || event.pointerId !== drag.pointer) return;
         items[drag.token]?.classList.remove("attn-dragged");
         drag.done = true; // a click that follows a drag is not a choice

@@ -82,6 +82,7 @@ function pigment(element, [red, yellow]) {
   return element;
 }
 
+/** @returns {number[][]} */
 const pointsOf = (flat) => Array.from({ length: flat.length / 2 }, (_, j) => [flat[2 * j], flat[2 * j + 1]]);
 
 /** What a point weighs, as the area of a halo, and the point itself. */
@@ -102,8 +103,9 @@ function circleGuide({ q, K, nearest }, X, Y) {
 function projectionGuide({ q, K, longest }, X, Y) {
   const square = q[0] ** 2 + q[1] ** 2;
   if (!square) return [];
-  const foot = ([x, y]) => [q[0], q[1]].map((c) => (c * (x * q[0] + y * q[1])) / square);
+  const foot = (/** @type {number[]} */ [x, y]) => [q[0], q[1]].map((c) => (c * (x * q[0] + y * q[1])) / square);
   const far = 3 / Math.sqrt(square);
+  /** @type {(name: string, from: number[], to: number[]) => Element} */
   const line = (name, [x1, y1], [x2, y2]) => s("line", { class: name, x1: X(x1), y1: Y(y1), x2: X(x2), y2: Y(y2) });
   const keys = pointsOf(K);
   return [

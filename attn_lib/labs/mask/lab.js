@@ -57,7 +57,7 @@ function attend(state) {
   });
   const A = attentionWeights(S, n, m);
   const allowed = inOrder(n).map((i) =>
-    S.subarray(i * m, i * m + m).reduce((sum, score) => sum + (score > -Infinity), 0),
+    S.subarray(i * m, i * m + m).reduce((sum, score) => sum + Number(score > -Infinity), 0),
   );
   return {
     n,

@@ -141,6 +141,7 @@ function encodings({ positions, n, d, table }, mask) {
   return { values: table ? table.slice(0, n * d) : new Float64Array(n * d), m: d };
 }
 
+/** @type {[string, (order: number[]) => number[]][]} */
 const ORDERS = [
   ["reversed", (tokens) => [...tokens].reverse()],
   ["rotated by one", (tokens) => [tokens.at(-1), ...tokens.slice(0, -1)]],

@@ -129,6 +129,7 @@ function histogram(scores, factor, mean, variance) {
   };
 }
 
+/** @type {[string[], (value: number) => string, string][]} */
 const MEASURES = [
   [["mean"], fixed, "mean"],
   [["predicted"], fixed, "predicted_mean"],
@@ -406,10 +407,10 @@ function build({ signal, set, redraw, root }) {
       const columns = width >= 2 * COLUMN.least + COLUMN.gap ? 2 : 1;
       const each = Math.floor((width - (columns - 1) * COLUMN.gap) / columns);
       const scores = scoresAt(current.draw, shown, how);
-      for (const [name, factor, color] of [
+      for (const [name, factor, color] of /** @type {[string, number, string][]} */ ([
         ["raw", 1, "accent"],
         ["scaled", shown ** -0.5, "cool"],
-      ]) {
+      ])) {
         const { predicted_mean, predicted_variance, variance } = result[name];
         const { domain, top, series: bars, notes } = histogram(scores, factor, predicted_mean, predicted_variance);
         bars[0].color = color;
