@@ -14,10 +14,12 @@ const UNSEEN_PX = 320; // a lab in a closed dropdown or tab has no width yet: it
 /** The beginning of a long text. */
 const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
 
+/** @typedef {import("./store.js").Model} Model */
+
 /**
  * What a lab is made with.
  * @typedef {object} Parts
- * @property {import("./store.js").Model} model
+ * @property {Model} model
  * @property {AbortSignal} signal
  * @property {(patch: object) => void} set
  * @property {Function} state
@@ -38,7 +40,7 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  * Make a lab's `render` for both hosts.
  *
  * @param {object} lab
- * @param {(state: any, model: import("./store.js").Model) => Record<string, {clean: Function, read: Function}>} lab.settings
+ * @param {(state: any, model: Model) => Record<string, {clean: Function, read: Function}>} lab.settings
  *   what each trait of the state may be, given the others; in the order in which a link is read
  * @param {(parts: Parts) => Made} lab.build
  */
