@@ -2,19 +2,30 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attn_lib import attention, causal_mask, combine_masks, cost, padding_mask, softmax, window_mask
+from attn_lib import (
+    attention,
+    causal_mask,
+    combine_masks,
+    cost,
+    efficient,
+    padding_mask,
+    softmax,
+    window_mask,
+)
 from attn_lib.efficient import (
     KVCache,
     SoftmaxState,
     attention_in_tiles,
     attention_tiles,
     elu_plus_one,
+    key_range,
     linear_attention,
     linear_attention_step,
     merge_states,
@@ -186,6 +197,14 @@ class TestTiled:
             )
             assert used < 2048 * 2048 / 4  # even as booleans, n × n would take four times this
 
+    def test_holds_one_tile_of_scores_and_one_state_for_the_queries(self):
+        Q, K, V = (a.astype(np.float32) for a in draw(7, n=2048, m=2048, d_k=8, d_v=8))
+        for tile, rows in [((16, 2048), slice(None)), ((64, 1), slice(64))]:
+            used = cost.peak_memory(
+                lambda tile=tile, rows=rows: tiled_attention(Q[rows], K, V, tile=tile)
+            )
+            assert used < 2048 * 2048 / 4
+
     def test_no_queries_no_keys(self):
         Q, K, V = draw(8)
         np.testing.assert_array_equal(tiled_attention(Q, K[:0], V[:0]), np.zeros((9, 2)))
@@ -258,6 +277,19 @@ class TestTiles:
             np.testing.assert_allclose(state.output, seen.output, atol=1e-12)
             np.testing.assert_allclose(state.maximum, seen.scores.max(axis=1), atol=1e-12)
 
+    def test_tiles_hold_256_queries_and_1024_keys(self):
+        Q, K, V = draw(10, n=300, m=1100)
+        (first, *_) = steps = list(attention_tiles(Q, K, V))
+        assert first[:2] == (slice(0, 256), slice(0, 1024))
+        assert [(s.queries.stop, s.keys.stop) for s in steps[1:]] == [
+            (256, 1100), (300, 1024), (300, 1100)
+        ]  # fmt: skip
+
+    def test_the_first_query_is_aligned_with_the_first_key(self):
+        (step,) = attention_tiles(*draw(10), causal=True)
+        expected = attention(*draw(10), mask=causal_mask(9, 7)).output
+        np.testing.assert_allclose(step.state.output, expected, atol=1e-12)
+
     def test_stays_below_the_diagonal(self):
         Q, K, V = draw(11, n=8, m=8)
         steps = attention_tiles(Q, K, V, causal=True, tile=(2, 2))
@@ -271,6 +303,27 @@ class TestTiles:
             O[queries] = state.output
         got = tiled_attention(Q, K, V, causal=True, offset=-2, tile=(2, 2))
         np.testing.assert_array_equal(O, got)
+
+
+class TestKeyRange:
+    def test_by_hand(self):
+        queries = slice(4, 6)
+        assert key_range(queries, 20) == (0, 20)
+        assert key_range(queries, 20, window=3) == (2, 6)  # query 4 reads from 2, query 5 up to 5
+        assert key_range(queries, 20, window=3, offset=1) == (3, 7)
+        assert key_range(queries, 20, window=9) == (0, 6)
+        assert key_range(queries, 5, window=1) == (4, 5)
+
+    def test_no_mask_is_made_for_what_lies_outside(self, monkeypatch):
+        made, tile_mask = [], efficient._tile_mask
+
+        def spy(plan, queries, keys):
+            made.append((queries.start, keys.start))
+            return tile_mask(plan, queries, keys)
+
+        monkeypatch.setattr(efficient, "_tile_mask", spy)
+        windowed_attention(*draw(13, n=8, m=8), window=2, tile=(2, 2))
+        assert made == [(0, 0), (2, 1), (2, 3), (4, 3), (4, 5), (6, 5), (6, 7)]
 
 
 class TestWindowed:
@@ -292,6 +345,13 @@ class TestWindowed:
         got = windowed_attention(Q, K, V, window=3, mask=pad, tile=(2, 2))
         keep = combine_masks(pad, window_mask(9, 7, window=3))
         np.testing.assert_allclose(got, attention(Q, K, V, mask=keep).output, atol=1e-12)
+
+    def test_the_tile_is_as_high_as_the_window_within_bounds_or_as_asked(self, monkeypatch):
+        monkeypatch.setattr(efficient, "_attend", lambda *plan: plan[-1])
+        heights = {1: 32, 32: 32, 33: 33, 256: 256, 600: 256}
+        for window, height in heights.items():
+            assert windowed_attention(*draw(13), window=window) == (height, 1024)
+        assert windowed_attention(*draw(13), window=40, tile=(2, 3)) == (2, 3)
 
     def test_default_tile(self):
         Q, K, V = draw(14, n=700, m=700)
@@ -384,8 +444,30 @@ class TestLinear:
         np.testing.assert_array_equal(linear_attention(Q - 900, K, V), np.zeros((9, 2)))
 
     def test_refuses_negative_features(self):
-        with pytest.raises(ValueError, match="features must not be negative"):
-            linear_attention(*draw(26), features=lambda x: x)
+        Q, K, V = draw(26)
+        words = r"^features must not be negative, or weights could be: got -0\.\d+$"
+        with pytest.raises(ValueError, match=words):
+            linear_attention(Q, K, V, features=lambda x: x / 100)
+        with pytest.raises(ValueError, match=words):
+            linear_attention_step(None, Q[0], K[0], V[0], features=lambda x: x / 100)
+
+    def test_works_on_128_rows_at_a_time(self):
+        seen = []
+
+        def features(x):
+            seen.append(x.shape[-2])
+            return np.exp(x)
+
+        linear_attention(*draw(27, n=200, m=300), features=features)
+        assert seen == [0, 128, 128, 44, 128, 72]
+
+    def test_a_step_takes_lists_and_names_shapes(self):
+        row, _ = linear_attention_step(None, [1, 2], [3, 4], [5, 6, 7])
+        np.testing.assert_allclose(row, [5, 6, 7])
+        with pytest.raises(ValueError, match=r"agree in d_k: got q \(2,\), k \(3,\), v \(1,\)"):
+            linear_attention_step(None, np.ones(2), np.ones(3), np.ones(1))
+        with pytest.raises(ValueError, match="v must be an array of real numbers"):
+            linear_attention_step(None, [1], [1], ["a"])
 
 
 class TestCache:
@@ -414,6 +496,16 @@ class TestCache:
         kept = K.copy()
         K[:] = 0
         np.testing.assert_array_equal(cache.keys, kept)
+
+    def test_takes_lists(self):
+        cache = KVCache()
+        cache.append([[1.0, 0]], [[2.0]])
+        assert cache.attend([[1, 1]]).output.tolist() == [[2]]
+        assert cache.attend(np.ones((1, 2), np.float16)).output.dtype == np.float64
+        with pytest.raises(ValueError, match=r"^Q must be \(\.\.\., n, d_k\): got Q \(2,\)"):
+            cache.attend([1, 1])
+        with pytest.raises(ValueError, match=r"differ in width alone: got \(2,\) and \(1,\)"):
+            KVCache().append([1, 0], [2])
 
     def test_grows_by_doubling(self):
         cache, rooms = KVCache(), set()
@@ -448,20 +540,60 @@ class TestCache:
             cache.attend(Q)
 
 
+def tiles_of(*arrays, **given):
+    return list(attention_tiles(*arrays, **given))
+
+
+EVERY_TILED = [tiled_attention, tiles_of, partial(windowed_attention, window=3)]
+
+
 class TestRefusals:
-    @pytest.mark.parametrize("function", [tiled_attention, linear_attention])
+    @pytest.mark.parametrize("function", [*EVERY_TILED, linear_attention])
     def test_shapes(self, function):
         Q, K, V = draw(40)
+        for name in "QKV":
+            wrong = {"Q": Q, "K": K, "V": V} | {name: np.ones(3)}
+            with pytest.raises(ValueError, match=rf"^{name} must be .*: got Q .*, K .*, V "):
+                function(**wrong)
+        if function is not linear_attention:
+            with pytest.raises(ValueError, match=r"d_k ≥ 1: got Q \(9, 0\), K \(7, 0\), V"):
+                function(Q[:, :0], K[:, :0], V)
         for bad in [(Q[:, :2], K, V), (Q, K, V[:6]), (Q[0], K, V)]:
             with pytest.raises(ValueError, match=r"got Q \("):
                 function(*bad)
         with pytest.raises(ValueError, match="real numbers"):
             function(Q.astype(complex), K, V)
 
-    @pytest.mark.parametrize("tile", [(0, 2), (2, 0), (2, 1.5), 4, (1, 2, 3), None, (True, 2)])
-    def test_tiles(self, tile):
-        with pytest.raises(ValueError, match="tile"):
-            tiled_attention(*draw(41), tile=tile)
+    @pytest.mark.parametrize("function", EVERY_TILED)
+    @pytest.mark.parametrize("tile", [(0, 2), (2, 0), (2, 1.5), 4, (1, 2, 3), (True, 2)])
+    def test_tiles(self, tile, function):
+        with pytest.raises(ValueError, match=r"^tile.* must be"):
+            function(*draw(41), tile=tile)
+
+    def test_no_tile(self):
+        with pytest.raises(ValueError, match=r"tile must be \(queries, keys\), .*: got None"):
+            tiled_attention(*draw(41), tile=None)
+
+    @pytest.mark.parametrize("function", EVERY_TILED)
+    def test_options(self, function):
+        Q, K, V = draw(42)
+        with pytest.raises(ValueError, match=r"mask \(2, 9, 7\) does not broadcast to the scores"):
+            function(Q, K, V, mask=np.ones((2, 9, 7), bool))
+        with pytest.raises(ValueError, match=r"boolean .* got dtype int64"):
+            function(Q, K, V, mask=np.ones((9, 7), int))
+        with pytest.raises(ValueError, match=r"^scale must be a finite number .* got nan"):
+            function(Q, K, V, scale=np.nan)
+        with pytest.raises(ValueError, match=r"^offset must be a whole number, got 0\.5"):
+            function(Q, K, V, offset=0.5)
+
+    def test_windows(self):
+        for window in (0, -3, 2.0, None):
+            with pytest.raises(ValueError, match=rf"^window must be a .* ≥ 1, got {window}"):
+                windowed_attention(*draw(42), window=window)
+
+    def test_states(self):
+        with pytest.raises(ValueError, match=r"agree in m: got S \(2, 3\), V \(4, 1\)"):
+            softmax_state(np.ones((2, 3)), np.ones((4, 1)))
 
     def test_masks(self):
         Q, K, V = draw(42)
