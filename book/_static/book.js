@@ -14,6 +14,12 @@
     icon.querySelector("title")?.remove();
   });
 
+  // A page with pages below it has a button that shows an icon alone.
+  all(".toctree-l1 > details > summary", (button) => {
+    const page = button.closest("li").querySelector("a").textContent.trim();
+    button.setAttribute("aria-label", `Pages of ${page}`);
+  });
+
   // The book's title lies outside every landmark.
   all(".sidebar-primary-item:has(> .navbar-brand)", (item) => {
     item.setAttribute("role", "navigation");
