@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -169,6 +170,95 @@ class TestPieces:
             )  # fmt: skip
 
 
+CALLS = {  # what fits, name by name
+    softmax_backward: {"dA": (2, 3), "A": (2, 3)},
+    attention_backward: {"dO": (4, 2), "Q": (4, 3), "K": (5, 3), "V": (5, 2), "weights": (4, 5)},
+    query_jacobian: {"weights": (4, 5), "K": (5, 3), "V": (5, 2)},
+    linear_backward: {"dY": (6, 4, 2), "X": (6, 4, 3), "W": (3, 2)},
+    layer_norm_backward: {"dY": (4, 3), "X": (4, 3), "gain": (3,)},
+    rms_norm_backward: {"dY": (4, 3), "X": (4, 3), "gain": (3,)},
+    gelu_backward: {"dY": (4, 3), "X": (4, 3)},
+    feed_forward_backward: {"dY": (4, 2), "X": (4, 3), "W_1": (3, 5), "b_1": (5,), "W_2": (5, 2)},
+}
+FREE = [(query_jacobian, "weights", 0), (query_jacobian, "K", 1), (query_jacobian, "V", 1)]
+ONE_SIZE_OFF = [
+    (function, name, axis)
+    for function, shapes in CALLS.items()
+    for name, shape in shapes.items()
+    for axis in range(len(shape))
+    if (function, name, axis) not in FREE
+]
+
+
+class TestShapes:
+    @pytest.mark.parametrize(("function", "name", "axis"), ONE_SIZE_OFF)
+    def test_one_size_off_is_refused_with_all_shapes(self, function, name, axis):
+        shapes = CALLS[function]
+        function(**{each: np.ones(shape) for each, shape in shapes.items()})
+        wrong = tuple(size + (i == axis) for i, size in enumerate(shapes[name]))
+        got = ", ".join(f"{each} {wrong if each == name else s}" for each, s in shapes.items())
+        with pytest.raises(ValueError, match=rf"must (agree|have) .*: got {re.escape(got)}$"):
+            function(**{s: np.ones(wrong if s == name else shapes[s]) for s in shapes})
+
+    @pytest.mark.parametrize("function", [attention_backward, query_jacobian])
+    def test_scale_and_width(self, function):
+        shapes = CALLS[function]
+        inputs = {name: np.ones(shape) for name, shape in shapes.items()}
+        with pytest.raises(ValueError, match=r"^scale must be a finite number .* got nan"):
+            function(**inputs, scale=math.nan)
+        none = {name: M[..., :0] if name in "QK" else M for name, M in inputs.items()}
+        with pytest.raises(ValueError, match=r"with d_k ≥ 1: got"):
+            function(**none)
+
+    @pytest.mark.parametrize("function", [layer_norm_backward, rms_norm_backward])
+    def test_eps(self, function):
+        with pytest.raises(ValueError, match=r"^eps must be ≥ 0 and finite, got -1"):
+            function(np.ones((2, 3)), np.ones((2, 3)), eps=-1)
+        X, up = 1e-3 * normal(2, 3), normal(2, 3, seed=1)
+        forward = {layer_norm_backward: layer_norm, rms_norm_backward: rms_norm}[function]
+        assert check_gradient(lambda X: (forward(X) * up).sum(), X, function(up, X)[0], h=1e-7,
+                              tolerance=1e-5).ok  # fmt: skip
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32])
+    def test_give_back_the_precision_they_got(self, dtype):
+        for function, shapes in CALLS.items():
+            result = function(**{name: np.ones(shape, dtype) for name, shape in shapes.items()})
+            parts = result.values() if isinstance(result, dict) else result
+            parts = [result] if isinstance(result, np.ndarray) else parts
+            assert {M.dtype for M in parts} == {np.dtype(dtype)}, function.__name__
+
+    def test_tokens_and_targets(self):
+        with pytest.raises(ValueError, match=r"^vocabulary must be a whole number ≥ 1, got 0"):
+            embedding_backward(np.ones((2, 4)), [0, 0], 0)
+        with pytest.raises(ValueError, match=r"^tokens must lie between 0 and 2, got 0 to 3"):
+            embedding_backward(np.ones((2, 4)), [0, 3], 3)
+        with pytest.raises(ValueError, match=r"^dX must be \(\.\.\., n, d\): got dX \(4,\)"):
+            embedding_backward(np.ones(4), [0], 3)
+        with pytest.raises(ValueError, match=r"^targets must lie between 0 and 2, got 0 to 3"):
+            cross_entropy_backward(np.ones((2, 3)), [0, 3])
+        with pytest.raises(ValueError, match=r"^logits must be \(\.\.\., n, vocabulary\): got"):
+            cross_entropy_backward(np.ones(3), [0])
+        assert embedding_backward([[1, 2]], [0], 1).tolist() == [[1, 2]]
+        assert cross_entropy_backward([[0, 0]], [1]).tolist() == [[0.5, -0.5]]
+
+    def test_multi_head(self):
+        shapes = {"X": (4, 6), "W_Q": (6, 8), "W_K": (3, 8), "W_V": (3, 4), "W_O": (4, 7)}
+        shapes["source"] = (5, 3)
+        inputs = {name: normal(*shape) for name, shape in shapes.items()}
+        result, dY = multi_head_layer(**inputs, heads=2), normal(4, 7)
+        for name in ("dY", *shapes):
+            given = {"dY": dY, **inputs}
+            given[name] = given[name][:, :-1]
+            if name not in ("W_Q", "W_K", "W_V"):  # whose width the result knows
+                with pytest.raises(ValueError, match=r"must agree in \w+: got dY"):
+                    multi_head_backward(**given, result=result)
+            given[name] = given[name][0]
+            with pytest.raises(ValueError, match=rf"^{name} must be .*: got dY"):
+                multi_head_backward(**given, result=result)
+        with pytest.raises(ValueError, match=r"^scale must be a finite number"):
+            multi_head_backward(dY, **inputs, result=result, scale=math.inf)
+
+
 class TestCovariance:
     def test_is_how_the_output_moves_with_the_query(self):
         Q, K, V = normal(2, 3, 4), normal(2, 6, 4), normal(2, 6, 5)
@@ -307,6 +397,24 @@ class TestCheck:
         assert not found.ok and found.index == (1, 2)
         assert str(found).startswith("Not yet: largest error 2.0e-04, at [1, 2], where")
         assert check_gradient(lambda x: (x**2).sum(), x, 2 * x).ok
+
+    def test_says_how_large_and_where(self):
+        x, wrong = np.array([[1.0, 2], [3, 4]]), np.array([[2.0, 4], [6, 8.5]])
+        found = check_gradient(lambda x: (x**2).sum(), x, wrong)
+        assert found.index == (1, 1) and found.given == 8.5
+        assert found.numerical == pytest.approx(8)
+        assert found.error == pytest.approx(0.5 / 8)  # relative to the largest entry
+        assert check_gradient(lambda x: (x**2).sum(), x, wrong, tolerance=0.07).ok
+        small = check_gradient(lambda x: (x**2).sum() / 100, x[0], x[0] / 50 + 1e-3)
+        assert small.error == pytest.approx(1e-3)  # absolute where all are below 1
+        assert str(check_gradient(lambda x: (x**2).sum(), x, 2 * x)).startswith("Right: largest")
+        coarse = check_gradient(lambda x: (x**3).sum(), [2.0], [12.0], h=0.5)
+        assert coarse.numerical == pytest.approx(12.25)
+
+    def test_the_default_tolerance_is_1e_7(self):
+        x = np.ones(2)
+        assert check_gradient(lambda x: x.sum(), x, x + 9e-8).ok
+        assert not check_gradient(lambda x: x.sum(), x, x + 1.1e-7).ok
 
     def test_a_missing_factor_is_found(self):
         Q, K, V, up = normal(3, 4), normal(6, 4), normal(6, 5), normal(3, 5)

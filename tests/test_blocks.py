@@ -350,7 +350,7 @@ class TestTransformer:
         np.testing.assert_allclose(together.logits, full.logits[:, cut:], atol=1e-12)
 
     def test_one_sequence_without_a_batch_may_fill_the_context(self):
-        params, config, tokens = model()
+        params, config, tokens = model(layers=1)
         tokens = np.append(tokens[0], 1)  # 8, the context
         full = transformer(params, tokens, config)
         cache = transformer(params, tokens[:5], config).cache

@@ -17,7 +17,7 @@ def share(x, total=2.0):
 WEAK = "assert share(3) > 0"
 STRONG = "assert [share(x) for x in (3, 2, 0.5, 0, -0.5)] == [1.5, 1, 0.25, 0, 0]"
 RUN = "import sys; sys.path.insert(0, sys.argv[1]); import mutation; from pathlib import Path"
-ALIKE = "mutation.EQUIVALENT['share: if x > 0: → if x >= 0:'] = '0 / 2 is 0'"
+ALIKE = "mutation.EQUIVALENT['0 / 2 is 0'] = 'share: if x > 0: → if x >= 0:'"
 MAIN = "sys.exit(mutation.main(['toy'], Path(sys.argv[2])))"
 
 
