@@ -13,19 +13,20 @@ const literal = (value) =>
         ? `[${value.map(literal).join(", ")}]`
         : JSON.stringify(value);
 
-/** The Python call that makes a lab in this state. */
-function call(kind, state, initial) {
-  const said = Object.keys(state).filter(
-    (key) => ["scene", "model"].includes(key) || String(state[key]) !== String(initial[key]),
-  );
-  return `${kind}(${said.map((key) => `${key}=${literal(state[key])}`).join(", ")})`;
-}
+/**
+ * The Python call that makes a lab in this state. It names all of it: what a lab begins with depends on its scene, its
+ * model, its run.
+ */
+const call = (kind, state) =>
+  `${kind}(${Object.keys(state)
+    .map((key) => `${key}=${literal(state[key])}`)
+    .join(", ")})`;
 
 function render({ model, el }) {
   const kind = model.get("kind");
   const figure = h("figure", { class: "attn-lab", "data-lab": kind, "aria-label": model.get("title") });
   el.append(figure);
-  const host = { shareLabel: "Copy code", share: (state, initial) => call(kind, state, initial) };
+  const host = { shareLabel: "Copy code", share: (state) => call(kind, state) };
   const lab = start(figure, kind, () => ({ model, host }));
   return () => {
     lab?.stop();
