@@ -16,7 +16,8 @@ ROOT = Path(make.__file__).parent
 
 
 def run(*command, **options):
-    """Run a command at the root of the tree and return what it did."""
+    """Run a command at the root of the tree and return what it did, as outside of any make."""
+    options["env"] = {k: v for k, v in options.get("env", os.environ).items() if "MAKE" not in k}
     return subprocess.run(
         [str(part) for part in command], cwd=ROOT, capture_output=True, text=True, **options
     )

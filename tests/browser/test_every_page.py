@@ -14,8 +14,10 @@ from browser.driver import SCREENS, SETTLED, LabDriver
 from browser.specs import SPECS
 from conftest import ROOT
 
+SOURCES = (path.relative_to(ROOT) for path in (ROOT / "book").rglob("*.md"))
 PAGES = sorted(
-    [*(f"book/{path.stem}.html" for path in (ROOT / "book").glob("*.md")), "search.html"]
+    [path.with_suffix(".html").as_posix() for path in SOURCES if "_ext" not in path.parts]
+    + ["search.html"]
 )
 WHAT_THEME_AND_WIDTH_CHANGE = ["color-contrast", "scrollable-region-focusable"]
 

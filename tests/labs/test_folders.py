@@ -13,6 +13,7 @@ from attn_lib import labs, softmax
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path.parent for path in (ROOT / "attn_lib/labs").glob("*/lab.py"))
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def test_every_folder_holds_the_lab_of_its_name():
@@ -67,6 +68,7 @@ def test_a_new_lab_works_before_anything_is_written(library, chromium):
     cells = figure.locator("td[data-value]")
     for gap in (1.0, -2.5):
         figure.locator("[data-control=gap]").fill(str(gap))
+        page.evaluate(DRAWN)
         expected = softmax([gap, 0.0])
         shown = [float(cells.nth(j).get_attribute("data-value")) for j in range(2)]
         np.testing.assert_allclose(shown, expected, rtol=1e-12)
