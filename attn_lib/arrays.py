@@ -95,7 +95,7 @@ def takes(
                 given[name] = rule(name, given[name], given)
             body: Callable[..., R] = function  # by name, in whatever order
             result = body(**given)
-            return in_precision(result, dtype) if cast else result
+            return in_precision(result, dtype) if cast and held else result
 
         return checked
 

@@ -116,9 +116,9 @@ class TestPrecision:
         result = takes("x (n)")(lambda x: (x, State(x)))(np.ones(3, np.float16))
         assert (result[0].dtype, result[1].memory.dtype) == (np.float16, np.float32)
 
-    def test_no_array_at_all_counts_as_float64(self):
+    def test_a_result_stays_as_it_is_where_no_array_was_given(self):
         function = takes("b (n)")(lambda b=1.0: np.full(2, b, np.float32))
-        assert function().dtype == np.float64
+        assert function().dtype == np.float32
 
     def test_inputs_are_never_changed_nor_copied_without_need(self):
         Q, K = np.ones((2, 3), np.float16), np.ones((4, 3))

