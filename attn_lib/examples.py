@@ -2,7 +2,7 @@
 
 Nothing here is learned. Every feature, every key coordinate and every output coordinate has a name,
 every entry is a round number, so that a reader can follow each score back to a reason. A trained
-model has no such names; chapter 13 looks inside one.
+model has no such names; chapter 14 looks inside one.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class TestAHeadAsAScene:
 
 
 class TestWhatThePagesSay:
-    """The findings of chapter 13, so that no other file can stand in for this one unnoticed."""
+    """The findings of chapter 14, so that no other file can stand in for this one unnoticed."""
 
     def test_a_head_that_reads_the_token_before(self, export):
         for reading in export.values():

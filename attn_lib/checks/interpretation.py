@@ -1,4 +1,4 @@
-"""Checks of the exercises of chapter 12, and the known mistakes in them."""
+"""Checks of the exercises of chapter 13, and the known mistakes in them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Proofs of chapter 12: what weights explain."""
+"""Proofs of chapter 13: what weights explain."""
 
 import sympy as sp
 from sympy import Matrix, Symbol, ones, zeros

@@ -1,4 +1,4 @@
-"""Proofs of chapter 13: several heads, averaged."""
+"""Proofs of chapter 14: several heads, averaged."""
 
 from sympy import zeros
 

@@ -1,4 +1,4 @@
-"""Remake ``minilm.npz``, what chapter 13 shows of a real model: ``python book/data/minilm.py``.
+"""Remake ``minilm.npz``, what chapter 14 shows of a real model: ``python book/data/minilm.py``.
 
 Needs the model's package, which readers of the pages do not; `attn_lib.minilm` says how to install
 it. Computed in float64 and then rounded, so that the bytes do not depend on the machine.

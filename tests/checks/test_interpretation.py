@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 12: right ones pass, wrong ones are told why."""
+"""Answers to the exercises of chapter 13: right ones pass, wrong ones are told why."""
 
 import numpy as np
 from answers import accepted

@@ -1,4 +1,4 @@
-"""Answers to the exercises of chapter 13: right ones pass, wrong ones are told why."""
+"""Answers to the exercises of chapter 14: right ones pass, wrong ones are told why."""
 
 from answers import accepted
 

@@ -1,4 +1,4 @@
-"""Proofs of chapter 12: what they refute."""
+"""Proofs of chapter 13: what they refute."""
 
 import sympy as sp
 from proving import found_out
