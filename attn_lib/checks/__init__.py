@@ -2,15 +2,19 @@
 
 A check runs the reader's function on generated inputs and compares it with `attn_lib`. A
 wrong answer is compared with a table of known mistakes, each a small function, on inputs where all
-of them differ; the one that gives the same numbers is named, with the reason why it matters. To
-add a check, give `check_function` the right function, a few inputs and a table, in the file of the
-chapter, and name it in that file's ``__all__``; for an exercise by hand, give `check_value` the
-right value and some wrong ones.
+of them differ; the one that gives the same numbers is named, with the reason why it matters.
 
-Chapters show the report; a grader writes ``assert check_attention(answer).ok``.
+A chapter asks by the exercise's label, ``check("ex-qkv-softmax", my_softmax)``, so that no page and
+no notebook holds a right answer; a grader writes ``assert check("ex-qkv-softmax", answer).ok``. To
+add a check, give `check_function` the right function, a few inputs and a table, in the file of the
+chapter; for an exercise by hand, give `by_hand` the right value and some wrong ones; and name it
+under the exercise's label in that file's ``EXERCISES``.
 """
 
 # ruff: noqa: F403 - a check is listed once, in the file of its chapter
+
+from difflib import get_close_matches
+from typing import Any
 
 from attn_lib.checks import (
     block,
@@ -35,6 +39,7 @@ from attn_lib.checks.engine import (
     Case,
     Mistake,
     Report,
+    by_hand,
     check_function,
     check_value,
     random_inputs,
@@ -53,6 +58,8 @@ __all__ = [
     "Case",
     "Mistake",
     "Report",
+    "by_hand",
+    "check",
     "check_function",
     "check_value",
     "random_inputs",
@@ -70,3 +77,51 @@ __all__ += positions.__all__
 __all__ += qkv.__all__
 __all__ += real_model.__all__
 __all__ += scaling.__all__
+
+_CHAPTERS = (
+    context,
+    qkv,
+    scaling,
+    equivariance,
+    positions,
+    masking,
+    cross_attention,
+    heads,
+    block,
+    learning,
+    cost,
+    interpretation,
+    real_model,
+)
+EXERCISES = {
+    label: answered
+    for chapter in _CHAPTERS
+    for label, answered in getattr(chapter, "EXERCISES", {}).items()
+}
+
+
+def check(exercise: str, answer: Any) -> Report:
+    """Check an answer to an exercise, and say what went wrong.
+
+    Parameters
+    ----------
+    exercise : str
+        Its label, as in ``"ex-qkv-softmax"``.
+    answer : callable or array_like
+        A function for an exercise in code, without calling it; numbers for one by hand. None or
+        ... stand for no answer yet.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        If no exercise of this label has a check.
+    """
+    if exercise not in EXERCISES:
+        near = get_close_matches(str(exercise), EXERCISES, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"no exercise {exercise!r} has a check.{meant}")
+    return EXERCISES[exercise](answer)

@@ -87,6 +87,7 @@ def check_function(
     cases: Sequence[Case],
     mistakes: Sequence[Mistake] = (),
     returns: Sequence[str] = ("answer",),
+    needs_all: bool = False,
 ) -> Report:
     """Compare a reader's function with the right one, and name the mistake if it is known.
 
@@ -104,6 +105,8 @@ def check_function(
     returns : sequence of str
         What the parts of the answer are called. A reader who returns fewer than there are
         gives the last ones, so ("weights", "output") accepts the output alone.
+    needs_all : bool, default False
+        Whether every part must be returned, where each is asked for.
 
     Returns
     -------
@@ -113,11 +116,12 @@ def check_function(
     if problem:
         return Report(False, problem)
     for number, case in enumerate(cases):
-        wanted, got = _run(right, case, returns), _run(function, case, returns)
+        wanted = _run(right, case, returns)
         if wanted.parts is None:
             raise ValueError(
                 f"the right answer itself fails on {_describe(case)}: {wanted.problem}"
             )
+        got = _run(function, case, returns, wanted.parts, needs_all)
         if got.parts is None or not _same(got.parts, wanted.parts):
             possible = [  # a mistake that shows on a case already passed is not this reader's
                 mistake
@@ -134,7 +138,7 @@ def check_function(
 def _explain(function, got, expected, case, right, mistakes, returns) -> Report:
     """Find the words for a wrong answer: a known mistake first, then what can be seen."""
     for name, why, make in mistakes:
-        wrong = _run(make, case, returns)
+        wrong = _run(make, case, returns, expected)
         alike = got.error == wrong.error if got.error else _same(got.parts, wrong.parts)
         if alike:
             return Report(False, f"{why} ({got.problem.rstrip('.')}.)" if got.error else why, name)
@@ -149,7 +153,13 @@ def _explain(function, got, expected, case, right, mistakes, returns) -> Report:
     return Report(False, f"{text} Tried on {_describe(case)}.")
 
 
-def _run(function: Callable, case: Case, returns: Sequence[str]) -> _Outcome:
+def _run(
+    function: Callable,
+    case: Case,
+    returns: Sequence[str],
+    expected: dict[str, np.ndarray] | None = None,
+    needs_all: bool = False,
+) -> _Outcome:
     """Call a function on copies of the inputs, quietly, and read what it gives."""
     inputs = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in case.inputs.items()}
     try:
@@ -160,16 +170,24 @@ def _run(function: Callable, case: Case, returns: Sequence[str]) -> _Outcome:
         return _Outcome(None, "your function is not written yet.")
     except Exception as error:
         return _Outcome(None, _told(error, function), f"{type(error).__name__}: {error}")
-    parts, problem = _read(answer, returns)
+    parts, problem = _read(answer, returns, expected, needs_all)
     changed = (
         k for k, v in case.inputs.items() if not np.array_equal(v, inputs[k], equal_nan=True)
     )
     return _Outcome(parts, problem, changed=tuple(changed))
 
 
-def _read(answer: Any, returns: Sequence[str]) -> tuple[dict[str, np.ndarray] | None, str]:
+def _read(
+    answer: Any,
+    returns: Sequence[str],
+    expected: dict[str, np.ndarray] | None = None,
+    needs_all: bool = False,
+) -> tuple[dict[str, np.ndarray] | None, str]:
     """Give the parts of an answer as arrays by name, or say why that cannot be done."""
-    items = answer[-len(returns) :] if isinstance(answer, tuple) else (answer,)
+    items = _items(answer, len(returns), list((expected or {}).values()))
+    if needs_all and len(items) < len(returns):
+        listed = ", ".join(returns)
+        return None, f"all of ({listed}) are asked for; your function returns {len(items)} of them."
     parts = {}
     for name, item in zip(returns[len(returns) - len(items) :], items, strict=True):
         if item is None or item is ...:
@@ -181,7 +199,37 @@ def _read(answer: Any, returns: Sequence[str]) -> tuple[dict[str, np.ndarray] | 
         if parts[name].dtype.kind not in "biuf":
             kind = _code(type(item).__name__)
             return None, f"for the {name} your function returns {kind}, not an array of numbers."
+        if expected:
+            parts[name] = _fitted(parts[name], expected[name].shape)
     return (parts, "") if parts else (None, "your function returns an empty tuple.")
+
+
+def _items(answer: Any, count: int, expected: Sequence[np.ndarray]) -> Sequence:
+    """Cut an answer into its parts: a tuple, or a list that can be read as one.
+
+    A tuple or list of rows may also be one part, so what fits the right answer decides.
+    """
+    if not isinstance(answer, tuple | list):
+        return (answer,)
+    if expected and _shape(answer) == expected[-1].shape:
+        return (answer,)  # rows in a list, heads in a tuple
+    if isinstance(answer, tuple):
+        return answer[-count:]
+    fits = len(answer) == count > 1 and [_shape(x) for x in answer] == [x.shape for x in expected]
+    return answer if fits else (answer,)
+
+
+def _shape(x: Any) -> tuple[int, ...] | None:
+    """Give the shape of what can be made an array."""
+    try:
+        return np.asarray(x).shape
+    except ValueError:
+        return None
+
+
+def _fitted(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Take a row for a vector and one entry for a number: there is no other way to read it."""
+    return x.reshape(shape) if x.shape == (1, *shape) or (x.size == 1 and shape == ()) else x
 
 
 def _same(got: dict | None, wanted: dict | None) -> bool:
@@ -337,12 +385,37 @@ def _largest_difference(got: dict, expected: dict) -> str:
     return ""
 
 
+def by_hand(
+    right: Array | Callable[[], Array],
+    mistakes: Mapping[str, Array] | Callable[[], Mapping[str, Array]] | None = None,
+    tol: Array = 0.01,
+) -> Callable[[Any], Report]:
+    """Make the check of an exercise by hand, for a chapter's ``EXERCISES``.
+
+    Parameters
+    ----------
+    right, mistakes, tol : array_like, mapping, or callable
+        As in `check_value`; functions without arguments are called when an answer comes.
+
+    Returns
+    -------
+    callable
+        Takes a reader's answer and gives a `Report`.
+    """
+
+    def check(given):
+        wanted, wrong = (x() if callable(x) else x for x in (right, mistakes))
+        return check_value(given, right=wanted, mistakes=wrong, tol=tol)
+
+    return check
+
+
 def check_value(
     given: Array | None,
     *,
     right: Array,
     mistakes: Mapping[str, Array] | None = None,
-    tol: float = 0.005,
+    tol: Array = 0.01,
 ) -> Report:
     """Check a number, vector or matrix worked out by hand.
 
@@ -351,11 +424,13 @@ def check_value(
     given : array_like or None
         The reader's answer; None or ... if there is none yet.
     right : array_like
-        The right answer, computed by the chapter's code rather than typed.
+        The right answer, computed rather than typed.
     mistakes : mapping of str to array_like, optional
-        What to tell the reader → the wrong value that shows it.
-    tol : float, default 0.005
-        Largest allowed error of an entry; the default accepts two decimals.
+        What to tell the reader → the wrong value that shows it. It is told if it explains every
+        wrong entry.
+    tol : float or array_like, default 0.01
+        Largest allowed error, of all entries or of each; the default accepts whoever works with
+        two decimals throughout.
 
     Returns
     -------
@@ -369,25 +444,34 @@ def check_value(
     wanted = np.asarray(right, float)
     wrong = {why: np.asarray(value, float) for why, value in (mistakes or {}).items()}
     for why, value in wrong.items():
-        if _near(value, wanted, 2 * tol):
+        if _near(value, wanted, 2 * np.asarray(tol)):
             raise ValueError(f"within tol = {tol} this mistake gives the right answer: {why!r}")
     if given is None or given is ...:
         return Report(False, "there is no answer yet.")
     try:
-        answer = np.asarray(given, float)
+        answer = _fitted(np.asarray(given, float), wanted.shape)
     except (TypeError, ValueError):
         return Report(False, f"expected numbers, got {_code(repr(given))}.")
     if _near(answer, wanted, tol):
         return Report(True, f"The value is {np.array2string(wanted, precision=4)}.")
     for why, value in wrong.items():
-        if _near(answer, value, tol):
+        if answer.shape == value.shape == wanted.shape:
+            explained = _close(answer, value, tol) | _close(answer, wanted, tol)
+        else:
+            explained = _near(answer, value, tol)
+        if np.all(explained):
             return Report(False, why, why)
     return Report(False, _how_it_differs(answer, wanted, tol))
 
 
-def _near(x: np.ndarray, y: np.ndarray, tol: float) -> bool:
-    """Tell whether two arrays have one shape and differ by at most `tol`, give or take rounding."""
-    return x.shape == y.shape and np.allclose(x, y, rtol=1e-9, atol=tol)
+def _close(x: np.ndarray, y: np.ndarray, tol: Array) -> np.ndarray:
+    """Tell for each entry whether two arrays differ by at most `tol`, give or take rounding."""
+    return np.isclose(x, y, rtol=1e-9, atol=tol)
+
+
+def _near(x: np.ndarray, y: np.ndarray, tol: Array) -> bool:
+    """Tell whether two arrays have one shape and are close in every entry."""
+    return x.shape == y.shape and bool(_close(x, y, tol).all())
 
 
 def _how_it_differs(given: np.ndarray, right: np.ndarray, tol: float) -> str:
@@ -402,12 +486,15 @@ def _how_it_differs(given: np.ndarray, right: np.ndarray, tol: float) -> str:
         return "that is a percentage: give it as a fraction of one."
     if _near(-given, right, tol):
         return "the size is right, the sign is not."
-    if _near(given, right, 10 * tol):
-        return (
-            f"close: the error is {np.abs(given - right).max():.2g}, allowed is {tol:g}. Rounding?"
+    if _near(given, right, 10 * np.asarray(tol)):
+        worst = np.argmax(np.abs(given - right) / tol)
+        error, allowed = (
+            np.abs(given - right).flat[worst],
+            np.broadcast_to(tol, right.shape).flat[worst],
         )
+        return f"close: the error is {error:.2g}, allowed is {allowed:g}. Rounding?"
     if right.ndim == 0:
         return "this is not the value."
-    wrong = np.argwhere(~np.isclose(given, right, rtol=1e-9, atol=tol))
+    wrong = np.argwhere(~_close(given, right, tol))
     places = ", ".join(str(tuple(map(int, at))) for at in wrong[:3])
     return f"{len(wrong)} of {right.size} entries are wrong, the first at index {places}."

@@ -133,10 +133,19 @@ class LabDriver:
             fragment,
         )
 
+    def drawn(self) -> None:
+        """Wait for the next frame: what a change allows, such as a slider's range, is drawn then.
+
+        A reader cannot be quicker, and the browser would hold the next value to the old range.
+        """
+        self.page.evaluate("() => new Promise(requestAnimationFrame)")
+
     def control(self, name: str):
+        self.drawn()
         return self.figure.locator(f'[data-control="{name}"]')
 
     def action(self, name: str):
+        self.drawn()
         return self.figure.locator(f'button[data-action="{name}"]')
 
     def token(self, token: int):

@@ -8,9 +8,12 @@ import pytest
 
 from attn_lib import attention_scores
 from attn_lib.checks import (
+    EXERCISES,
     Case,
     Mistake,
     Report,
+    by_hand,
+    check,
     check_function,
     check_softmax,
     check_value,
@@ -175,7 +178,9 @@ class TestValues:
             mistakes={"you forgot to divide by √d_k.": 8.0, "you divided by d_k.": 8 / 64},
         )
 
-    @pytest.mark.parametrize("given", [1, 1.004, 0.996, np.float32(1), [1][0], np.array(1.0)])
+    @pytest.mark.parametrize(
+        "given", [1, 1.01, 0.99, np.float32(1), [1], (1,), np.array(1.0), np.array([[1.0]])]
+    )
     def test_right(self, given):
         assert self.check(given).ok
 
@@ -191,9 +196,9 @@ class TestValues:
             (math.nan, "NaN"),
             (-1, "sign"),
             (100, "percentage"),
-            (1.02, "close: the error is 0.02, allowed is 0.005"),
+            (1.02, "close: the error is 0.02, allowed is 0.01"),
             (3, "this is not the value"),
-            ([1], "has shape (), yours has (1,)"),
+            ([1, 1], "has shape (), yours has (2,)"),
         ],
     )
     def test_wrong(self, given, words):
@@ -220,6 +225,33 @@ class TestValues:
         )
         assert "has shape (3, 2), yours has (2,)" in check_value([0.25, 0.75], right=right).text
 
+    def test_a_row_is_a_vector(self):
+        right = [0.1, 0.2, 0.7]
+        for given in (right, tuple(right), [right], np.array([right])):
+            assert check_value(given, right=right).ok
+        assert "has shape (3,), yours has (3, 1)" in check_value(np.c_[right], right=right).text
+
+    def test_a_mistake_in_some_entries_is_named_and_no_other(self):
+        def told(given):
+            return check_value(given, right=[1, 2, 3], mistakes={"doubled.": [2, 4, 6]}).text
+
+        assert told([2, 4, 6]) == told([1, 4, 3]) == told([2, 2, 3]) == "doubled."
+        assert "2 of 3 entries are wrong" in told([2, 2, 8])
+
+    def test_each_entry_may_have_its_own_tolerance(self):
+        def given(*answer):
+            return check_value(answer, right=[1, 100], tol=[0.01, 1])
+
+        assert given(1, 101).ok and not given(1.02, 100).ok and not given(1, 102).ok
+        assert "the error is 2, allowed is 1" in given(1, 102).text
+
+    def test_a_function_is_asked_for_the_right_value_when_an_answer_comes(self):
+        asked = []
+        answered = by_hand(lambda: asked.append(1) or [1, 2], lambda: {"twice.": [2, 4]})
+        assert not asked
+        assert answered([1, 2.01]).ok and answered([2, 4]).mistake == "twice." and asked
+        assert by_hand(3, {"half.": 1.5})(1.5).mistake == "half."
+
     def test_tolerance(self):
         assert check_value(0.3333, right=1 / 3, tol=1e-4).ok
         assert not check_value(0.333, right=1 / 3, tol=1e-4).ok
@@ -228,3 +260,59 @@ class TestValues:
     def test_a_check_that_cannot_tell_right_from_wrong_is_refused(self):
         with pytest.raises(ValueError, match=r"this mistake gives the right answer: 'no scale'"):
             check_value(1, right=1.0, mistakes={"no scale": 1.004})
+
+
+# Parts of an answer
+
+
+def shifted(x, y):
+    return x + 1, y + 1
+
+
+PARTS = [Case(random_inputs(0, x=(3, 2), y=(3, 2)))]
+
+
+def given(answer, **options):
+    return check_function(answer, right=shifted, cases=PARTS, returns=("first", "last"), **options)
+
+
+def test_a_list_of_parts_is_read_as_a_tuple_is():
+    for kind in (tuple, list):
+        assert given(lambda x, y, kind=kind: kind(shifted(x, y))).ok
+        wrong = given(lambda x, y, kind=kind: kind([x + 1, y]))
+        assert not wrong.ok and "your last" in wrong.text
+
+
+def test_rows_in_a_list_are_one_part():
+    assert given(lambda x, y: (y + 1).tolist()).ok
+    assert given(lambda x, y: tuple(y + 1)).ok
+
+
+def test_all_parts_are_asked_for_where_each_counts():
+    last = given(lambda x, y: y + 1, needs_all=True)
+    assert given(lambda x, y: y + 1).ok and not last.ok
+    assert "all of (first, last) are asked for; your function returns 1 of them" in last.text
+    assert given(shifted, needs_all=True).ok
+
+
+def test_a_row_for_a_vector_and_an_entry_for_a_number_are_right():
+    def answered(function, right):
+        return check_function(function, right=right, cases=[Case(random_inputs(0, x=(3,)))])
+
+    assert answered(lambda x: x[None], lambda x: x).ok
+    assert answered(lambda x: [x.sum()], lambda x: x.sum()).ok
+    assert not answered(lambda x: x[:, None], lambda x: x).ok
+
+
+# By label
+
+
+def test_an_exercise_is_found_by_its_label(monkeypatch):
+    monkeypatch.setitem(EXERCISES, "ex-some-where", by_hand(3))
+    assert check("ex-some-where", 3).ok and not check("ex-some-where", 4).ok
+    with pytest.raises(
+        ValueError, match=r"'ex-some-wher' has a check\. Did you mean 'ex-some-where'"
+    ):
+        check("ex-some-wher", 3)
+    with pytest.raises(ValueError, match=r"no exercise 'x' has a check\.$"):
+        check("x", 3)
