@@ -13,9 +13,6 @@ under the exercise's label in that file's ``EXERCISES``.
 
 # ruff: noqa: F403 - a check is listed once, in the file of its chapter
 
-from difflib import get_close_matches
-from typing import Any
-
 from attn_lib.checks import (
     block,
     context,
@@ -45,6 +42,7 @@ from attn_lib.checks.engine import (
     random_inputs,
 )
 from attn_lib.checks.equivariance import *
+from attn_lib.checks.exercises import EXERCISES, check
 from attn_lib.checks.heads import *
 from attn_lib.checks.interpretation import *
 from attn_lib.checks.learning import *
@@ -55,6 +53,7 @@ from attn_lib.checks.real_model import *
 from attn_lib.checks.scaling import *
 
 __all__ = [
+    "EXERCISES",
     "Case",
     "Mistake",
     "Report",
@@ -77,51 +76,3 @@ __all__ += positions.__all__
 __all__ += qkv.__all__
 __all__ += real_model.__all__
 __all__ += scaling.__all__
-
-_CHAPTERS = (
-    context,
-    qkv,
-    scaling,
-    equivariance,
-    positions,
-    masking,
-    cross_attention,
-    heads,
-    block,
-    learning,
-    cost,
-    interpretation,
-    real_model,
-)
-EXERCISES = {
-    label: answered
-    for chapter in _CHAPTERS
-    for label, answered in getattr(chapter, "EXERCISES", {}).items()
-}
-
-
-def check(exercise: str, answer: Any) -> Report:
-    """Check an answer to an exercise, and say what went wrong.
-
-    Parameters
-    ----------
-    exercise : str
-        Its label, as in ``"ex-qkv-softmax"``.
-    answer : callable or array_like
-        A function for an exercise in code, without calling it; numbers for one by hand. None or
-        ... stand for no answer yet.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    ValueError
-        If no exercise of this label has a check.
-    """
-    if exercise not in EXERCISES:
-        near = get_close_matches(str(exercise), EXERCISES, n=1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"no exercise {exercise!r} has a check.{meant}")
-    return EXERCISES[exercise](answer)

@@ -18,7 +18,8 @@ from attn_lib.checks import check_masked_attention
 
 ROOM = Path(checks.__file__).parent
 CHAPTERS = {path.stem: getattr(checks, path.stem) for path in sorted(ROOM.glob("[a-z]*.py"))}
-CHAPTERS.pop("engine")
+for other in ("engine", "exercises"):
+    CHAPTERS.pop(other)
 CHECKS = {name: getattr(checks, name) for room in CHAPTERS.values() for name in room.__all__}
 MISTAKES = [
     (check, mistake) for check in CHECKS.values() for mistake in table_of(check)["mistakes"]
