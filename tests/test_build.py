@@ -37,7 +37,7 @@ PAGE = (
     HEADER
     + r"""
 (page)=
-# A page
+# 3. A page
 
 :::{prf:theorem} Two
 :label: two
@@ -100,8 +100,8 @@ For no reason.
 NOTEBOOK = [
     (
         "markdown",
-        "# A page\n\n**Theorem 1 (Two)**\n\n$1 + 1 = 2$\n\n*Proof.* Count.\n\n∎\n\n"
-        "*Proof.* Count again.\n\n∎\n\nSee Theorem 1 and (1).\n\n$$\nx = 1\n\\tag{1}\n$$",
+        "# 3. A page\n\n**Theorem 3.1 (Two)**\n\n$1 + 1 = 2$\n\n*Proof.* Count.\n\n∎\n\n"
+        "*Proof.* Count again.\n\n∎\n\nSee Theorem 3.1 and (3.1).\n\n$$\nx = 1\n\\tag{3.1}\n$$",
     ),
     ("markdown", notebooks.NEEDS),
     ("code", "from attn_lib.toy import Lab, VALUE\nfrom attn_lib.book import numbers\nLab()"),
@@ -109,8 +109,8 @@ NOTEBOOK = [
     ("code", "numbers(value=VALUE, half=0.5)"),
     (
         "markdown",
-        "The value is 1, half of 1 is 0.50.\n\n**Exercise 1 (Add)**\n\nWhat is $2 + 2$?\n\n"
-        "**Solution to Exercise 1 (Add)**\n\nCount.",
+        "The value is 1, half of 1 is 0.50.\n\n**Exercise 3.1 (Add)**\n\nWhat is $2 + 2$?\n\n"
+        "**Solution to Exercise 3.1 (Add)**\n\nCount.",
     ),
     ("code", 'print("run", VALUE)'),
     (
@@ -146,7 +146,8 @@ class Book:
         library = folder / "attn_lib"
         (library / "labs/static").mkdir(parents=True)
         (library / "__init__.py").write_text("")
-        shutil.copy(ROOT / "attn_lib/book.py", library)
+        for name in ("book.py", "words.py"):
+            shutil.copy(ROOT / "attn_lib" / name, library)
         (library / "toy.py").write_text(TOY)
         (library / "labs/static/labs.page.js").write_text("// labs")
         (library / "labs/static/labs.css").write_text(".attn-lab {}")
@@ -352,6 +353,15 @@ def test_no_html_id_twice(book):
 
 def test_proofs_open_in_italics(book):
     assert book.page().count("<em>Proof.</em>") == 2
+
+
+def test_numbers_are_those_of_the_chapter(book):
+    page = book.page()
+    for kind in ("Theorem", "Exercise"):
+        assert f"{kind} 3.1" in page
+    assert "(3.1)" in page and "(1)" not in page
+    # Sphinx puts no number of its own before a title
+    assert set(re.findall(r"<h1>(.*?)<", page)) == {"3. A page"}
 
 
 def test_notebook_link_gives_a_notebook_that_runs(book, execute):

@@ -1,10 +1,34 @@
 """The book's own Sphinx extension: each module is one behaviour, and says why the book needs it."""
 
-from . import assets, cache, execute, garbage, mends, notebooks, quiet, reference, values
+from . import (
+    assets,
+    cache,
+    execute,
+    garbage,
+    mends,
+    notebooks,
+    numbering,
+    quiet,
+    reference,
+    values,
+)
+
+BEHAVIOURS = (
+    garbage,
+    cache,
+    quiet,
+    execute,
+    assets,
+    values,
+    numbering,
+    mends,
+    notebooks,
+    reference,
+)
 
 
 def setup(app):
     """Connect every behaviour."""
-    for behaviour in (garbage, cache, quiet, execute, assets, values, mends, notebooks, reference):
+    for behaviour in BEHAVIOURS:
         behaviour.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
