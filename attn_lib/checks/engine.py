@@ -394,8 +394,10 @@ def by_hand(
 
     Parameters
     ----------
-    right, mistakes, tol : array_like, mapping, or callable
+    right, mistakes : array_like, mapping, or callable
         As in `check_value`; functions without arguments are called when an answer comes.
+    tol : float or array_like, default 0.01
+        As in `check_value`; the default accepts whoever rounds on the way, too.
 
     Returns
     -------
@@ -415,7 +417,7 @@ def check_value(
     *,
     right: Array,
     mistakes: Mapping[str, Array] | None = None,
-    tol: Array = 0.01,
+    tol: Array = 0.005,
 ) -> Report:
     """Check a number, vector or matrix worked out by hand.
 
@@ -428,9 +430,9 @@ def check_value(
     mistakes : mapping of str to array_like, optional
         What to tell the reader → the wrong value that shows it. It is told if it explains every
         wrong entry.
-    tol : float or array_like, default 0.01
-        Largest allowed error, of all entries or of each; the default accepts whoever works with
-        two decimals throughout.
+    tol : float or array_like, default 0.005
+        Largest allowed error, of all entries or of each; the default accepts a right value
+        rounded to two decimals.
 
     Returns
     -------

@@ -179,7 +179,7 @@ class TestValues:
         )
 
     @pytest.mark.parametrize(
-        "given", [1, 1.01, 0.99, np.float32(1), [1], (1,), np.array(1.0), np.array([[1.0]])]
+        "given", [1, 1.005, 0.995, np.float32(1), [1], (1,), np.array(1.0), np.array([[1.0]])]
     )
     def test_right(self, given):
         assert self.check(given).ok
@@ -196,7 +196,7 @@ class TestValues:
             (math.nan, "NaN"),
             (-1, "sign"),
             (100, "percentage"),
-            (1.02, "close: the error is 0.02, allowed is 0.01"),
+            (1.02, "close: the error is 0.02, allowed is 0.005"),
             (3, "this is not the value"),
             ([1, 1], "has shape (), yours has (2,)"),
         ],
