@@ -13,7 +13,7 @@ import yaml
 from pybtex.database import parse_string
 
 import attn_lib
-from attn_lib import labs
+from attn_lib import checks, labs
 from attn_lib.examples import CHEF
 
 ROOT = Path(__file__).parents[1]
@@ -85,8 +85,29 @@ def test_opens_with_objectives_needs_and_time(text):
     )
     assert box, "the objectives come first"
     assert 3 <= len(re.findall(r"^- \*\*\w+\*\*", box[1], re.M)) <= 5
-    assert "*You need:*" in box[1] and "*Time:*" in box[1]
+    assert "*You need:*" in box[1]
     assert text.index(box[0]) < text.index("\n## ")
+
+
+@chapter
+def test_the_time_it_takes_is_measured(text):
+    """Half an hour for 4000 words, half a minute for code one reads, three for a lab, ten to solve.
+
+    Who reads with a pencil takes longer; but all chapters are measured alike.
+    """
+    said = re.search(r"\*Time:\* about (\d+) minutes; exercises (\d+) more\\.", text)
+    assert said, "*Time:* about 45 minutes; exercises 60 more."
+    rest = text.replace(section(text, "Exercises"), "")
+    cells = CELL.findall(rest)
+    code = [cell for cell in cells if not re.search(r"tags: \[.*(?:remove|hide)-(?:cell|in)", cell)]
+    prose = re.sub(r"\$\$.*?\$\$|\$[^$]*\$", " x ", CELL.sub("", rest), flags=re.S)
+    words = len(re.findall(r"[A-Za-z][A-Za-z'’-]*", prose))
+    labs_of = len(re.findall(r"^\w+Lab\(", "".join(cells), re.M))
+    minutes = words / 4000 * 30 + len(code) / 2 + 3 * labs_of
+    assert int(said[1]) == pytest.approx(minutes, rel=0.15), (words, len(code), labs_of, minutes)
+    assert int(said[2]) == pytest.approx(
+        10 * len(directives(text, "exercise", "exercise-start")), rel=0.25
+    )
 
 
 @chapter
@@ -140,10 +161,81 @@ def test_check_yourself_asks_five_questions(text):
         assert len(re.findall(r"^(?:Yes|It is impossible)\b", question, re.M)) == 1
 
 
+def right_options():
+    """Yield chapter, right letter, and whether the right option is the longest, by question."""
+    for name, text in CHAPTERS.items():
+        for question in re.split(r"^\*\*\d+\. ", section(text, "Check yourself"), flags=re.M)[1:]:
+            option = r"^(?:`{3,}|:{3,})\{dropdown\} ([A-D])\. (.*)\n([^\n]*)"
+            options = re.findall(option, question, re.M)
+            [right] = [o for o in options if re.match(r"Yes\b|It is impossible\b", o[2])]
+            yield name, right[0], len(right[1]) == max(len(o[1]) for o in options)
+
+
+def test_a_question_cannot_be_answered_by_its_letter_or_length():
+    found = [*right_options()]
+    letters = Counter(letter for _, letter, _ in found)
+    assert max(letters.values()) < 0.35 * len(found) and min(letters.values()) > 0.15 * len(found)
+    assert set(letters) == set("ABCD")
+    longest = Counter(name for name, _, long in found if long)
+    assert max(longest.values()) <= 2 and sum(longest.values()) < 0.3 * len(found)
+
+
+@chapter
+def test_no_answer_stands_open(text):
+    """Right values are in the checks, and every exercise that can be checked is."""
+    code = "".join(CELL.findall(text))
+    assert "check_value" not in code and "mistakes=" not in code and "right=" not in code
+    asked = set(re.findall(r'\bcheck\("([\w-]+)"', code))
+    box = r"\{exercise(?:-start)?\}[^\n]*\n:label: (\S+)\n(?::[^\n]*\n)*(?:`{3,}\n)?"
+    kinds = dict(re.findall(box + r"\s*(In code|By hand)?", text))
+    assert asked <= set(kinds)
+    assert {name for name, kind in kinds.items() if kind} <= asked
+
+
+def test_every_check_is_asked_for_in_a_chapter():
+    code = "".join("".join(CELL.findall(text)) for text in CHAPTERS.values())
+    assert set(re.findall(r'\bcheck\("([\w-]+)"', code)) == set(checks.EXERCISES)
+
+
+@page
+def test_a_chapter_is_called_by_its_number(text):
+    for said, name in re.findall(r"\[[Cc]hapter (\d+)\]\(([\w-]+)\.md", text):
+        assert re.search(rf"^# {said}\. ", PAGES[name], re.M), (said, name)
+
+
+ENTRIES = re.search(r"^```\{glossary\}\n(.*?)^```$", PAGES["glossary"], re.M | re.S)[1].split(
+    "\n\n"
+)
+GLOSSARY = [[line for line in entry.split("\n") if re.match(r"\S", line)] for entry in ENTRIES]
+
+
+def test_the_glossary_is_in_order_and_every_word_is_used():
+    first = [names[0].lower() for names in GLOSSARY]
+    assert first == sorted(set(first)) and len(first) > 60
+    used = {term.lower() for text in CHAPTERS.values() for term in terms(text)}
+    assert used <= {name.lower() for names in GLOSSARY for name in names}
+    unused = [names[0] for names in GLOSSARY if not used & {name.lower() for name in names}]
+    assert not unused
+
+
+def terms(text):
+    """Words of the glossary that a text links to."""
+    return [
+        found[1] or found[2]
+        for found in re.finditer(r"\{term\}`(?:[^`<]*<([^`>]+)>|([^`<]+))`", text)
+    ]
+
+
+@chapter
+def test_words_of_the_field_lead_to_the_glossary_at_their_first_use(text):
+    assert len(set(terms(text))) >= 4
+    assert len(set(terms(text))) == len(terms(text)), "once, at the first use"
+
+
 @chapter
 def test_ends_with_mistakes_summary_and_sources(text):
     mistakes = section(text, "Common mistakes")
-    assert mistakes.count("*Symptom:*") == mistakes.count("*Cause:*") == mistakes.count("*Mend:*")
+    assert mistakes.count("*Symptom:*") == mistakes.count("*Cause:*") == mistakes.count("*Fix:*")
     assert mistakes.count("*Symptom:*") >= 3
     assert section(text, "Summary").count("\n- ") >= 3
     assert "{cite:t}" in section(text, "Further reading")
