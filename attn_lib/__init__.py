@@ -96,6 +96,7 @@ from attn_lib.interventions import (
     spearman,
     zero_heads,
 )
+from attn_lib.linear import decay_mask, state_attention
 from attn_lib.lookup import (
     convex_hull,
     exact_scores,
@@ -174,6 +175,7 @@ __all__ = [
     "cross_entropy_backward",
     "cut_edge",
     "data_moved",
+    "decay_mask",
     "edge_effects",
     "edge_norms",
     "edge_weights",
@@ -231,6 +233,7 @@ __all__ = [
     "softmax_state",
     "spearman",
     "split_heads",
+    "state_attention",
     "tiled_attention",
     "transformer",
     "transformer_backward",

@@ -190,7 +190,7 @@ def test_cells_are_found_as_jupytext_finds_them(file):
 
 def test_the_chapters_are_those_of_the_contents_in_their_order():
     assert [title.split(". ")[0] for title in TITLES] == [str(n + 1) for n in range(len(TITLES))]
-    assert len(CHAPTERS) == 13
+    assert len(CHAPTERS) == 14
 
 
 @pytest.mark.parametrize("room", [attn_lib, training, minilm])

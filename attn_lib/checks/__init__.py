@@ -23,6 +23,7 @@ from attn_lib.checks import (
     interpretation,
     learning,
     masking,
+    other_attentions,
     positions,
     qkv,
     real_model,
@@ -47,6 +48,7 @@ from attn_lib.checks.heads import *
 from attn_lib.checks.interpretation import *
 from attn_lib.checks.learning import *
 from attn_lib.checks.masking import *
+from attn_lib.checks.other_attentions import *
 from attn_lib.checks.positions import *
 from attn_lib.checks.qkv import *
 from attn_lib.checks.real_model import *
@@ -72,6 +74,7 @@ __all__ += heads.__all__
 __all__ += interpretation.__all__
 __all__ += learning.__all__
 __all__ += masking.__all__
+__all__ += other_attentions.__all__
 __all__ += positions.__all__
 __all__ += qkv.__all__
 __all__ += real_model.__all__

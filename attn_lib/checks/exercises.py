@@ -13,6 +13,7 @@ from attn_lib.checks import (
     interpretation,
     learning,
     masking,
+    other_attentions,
     positions,
     qkv,
     real_model,
@@ -32,6 +33,7 @@ CHAPTERS = (
     block,
     learning,
     cost,
+    other_attentions,
     interpretation,
     real_model,
 )

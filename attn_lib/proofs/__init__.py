@@ -27,6 +27,7 @@ from attn_lib.proofs import (
     interpretation,
     learning,
     masking,
+    other_attentions,
     positions,
     qkv,
     real_model,
@@ -41,6 +42,7 @@ from attn_lib.proofs.heads import *
 from attn_lib.proofs.interpretation import *
 from attn_lib.proofs.learning import *
 from attn_lib.proofs.masking import *
+from attn_lib.proofs.other_attentions import *
 from attn_lib.proofs.positions import *
 from attn_lib.proofs.qkv import *
 from attn_lib.proofs.real_model import *
@@ -57,6 +59,7 @@ __all__ += heads.__all__
 __all__ += interpretation.__all__
 __all__ += learning.__all__
 __all__ += masking.__all__
+__all__ += other_attentions.__all__
 __all__ += positions.__all__
 __all__ += qkv.__all__
 __all__ += real_model.__all__

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 
 import sympy as sp
-from sympy import Matrix, Rational, Symbol, diag, exp, ones, zeros
+from sympy import Matrix, Rational, Symbol, exp
 
-from attn_lib.proofs.steps import Proof, at_least, differ, equal, let, row, softmax, symbols
+from attn_lib.proofs.steps import Proof, equal, let, row, softmax, symbols
 
 __all__ = [
     "generation_sums",
     "layer_crossings",
     "merged_tiles",
-    "no_finite_features",
-    "running_sums",
     "tiles_move_less",
     "window_reach",
 ]
@@ -20,7 +18,7 @@ __all__ = [
 
 def layer_crossings() -> Proof:
     """Prove at which length scores and mixing cost as much as the rest of a layer."""
-    n, d, b, f, h = sp.symbols("n d b f h", positive=True)
+    n, d, b, f, h = sp.symbols("n d b d_ff h", positive=True)
     quadratic, projections, feed_forward = 2 * n**2 * b, 4 * n * d * b, 2 * n * d * f
     return Proof(
         r"Scores and mixing cost what the projections cost at $n = 2d$, and what projections and "
@@ -57,15 +55,15 @@ def layer_crossings() -> Proof:
                 right_tex="4 n d b",
             ),
             equal(
-                r"A feed-forward part of inner width $f$ adds two products: then it takes "
-                r"$n = 2d + df/b$.",
+                r"A feed-forward part of inner width $d_{ff}$ adds two products: then it "
+                r"takes $n = 2d + d\,d_{ff}/b$.",
                 "2 n^2 b",
                 quadratic,
                 projections + feed_forward,
                 where={n: 2 * d + d * f / b},
             ),
             equal(
-                r"With the usual $b = d$ and $f = 4d$ that is $6d$.",
+                r"With the usual $b = d$ and $d_{ff} = 4d$ that is $6d$.",
                 "2 n^2 d",
                 quadratic,
                 projections + feed_forward,
@@ -152,54 +150,54 @@ def generation_sums() -> Proof:
 
 
 def merge(a: Sequence[sp.Expr], b: Sequence[sp.Expr]) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """Join two states (m, l, u) of an online softmax: reference, normaliser, weighted sum."""
-    (m_a, l_a, u_a), (m_b, l_b, u_b) = a, b
-    m = sp.Max(m_a, m_b)
-    down_a, down_b = exp(m_a - m), exp(m_b - m)
-    return m, down_a * l_a + down_b * l_b, down_a * u_a + down_b * u_b
+    """Join two states (μ, ℓ, u) of an online softmax: reference, sum of powers, weighted sum."""
+    (mu_a, l_a, u_a), (mu_b, l_b, u_b) = a, b
+    mu = sp.Max(mu_a, mu_b)
+    down_a, down_b = exp(mu_a - mu), exp(mu_b - mu)
+    return mu, down_a * l_a + down_b * l_b, down_a * u_a + down_b * u_b
 
 
 def merged_tiles() -> Proof:
     """Prove that merging tiles is exact, and that the order of merging is free."""
-    s, v, m = symbols("s", 4), symbols("v", 4), symbols("m", 3)
-    l, u = symbols("l", 3, positive=True), symbols("u", 3)
+    s, v, mu = symbols("s", 4), symbols("v", 4), symbols("mu", 3)
+    l, u = symbols("ell", 3, positive=True), symbols("u", 3)
 
     def tile(keys: Sequence[int], reference: sp.Expr) -> tuple[sp.Expr, ...]:
         powers = [exp(s[j] - reference) for j in keys]
         return reference, sum(powers), sum(p * v[j] for p, j in zip(powers, keys, strict=True))
 
-    both = merge(tile([0, 1], m[0]), tile([2, 3], m[1]))
+    both = merge(tile([0, 1], mu[0]), tile([2, 3], mu[1]))
     whole = tile(range(4), both[0])
-    x, y, z = ((m[i], l[i], u[i]) for i in range(3))
-    empty = merge((m[0], sp.Integer(0), sp.Integer(0)), y)
+    x, y, z = ((mu[i], l[i], u[i]) for i in range(3))
+    empty = merge((mu[0], sp.Integer(0), sp.Integer(0)), y)
     return Proof(
         r"Merging tiles gives exactly the softmax average over all keys, in any order of merging.",
         (
             let(
-                r"A tile keeps a reference $m$ (its largest score, though any number is right), "
-                r"the sum $l$ of $e^{s-m}$, and the same sum $u$ weighted by the values.",
-                "(m, l, u)",
-                row(*tile([0, 1], m[0])),
+                r"A tile keeps a reference $\mu$ (its largest score, though any number is right), "
+                r"the sum $\ell$ of $e^{s-\mu}$, and the same sum $u$ weighted by the values.",
+                r"(\mu, \ell, u)",
+                row(*tile([0, 1], mu[0])),
             ),
             equal(
-                r"Merged, $m$ is the larger reference. The factor $e^{m_1 - m}$ makes of a sum "
-                r"against $m_1$ one against $m$: the normaliser is that of all four keys,",
-                r"e^{m_1 - m} l_1 + e^{m_2 - m} l_2",
+                r"Merged, $\mu$ is the larger reference. The factor $e^{\mu_1 - \mu}$ makes of a "
+                r"sum against $\mu_1$ one against $\mu$: the normaliser is that of all four keys,",
+                r"e^{\mu_1 - \mu} \ell_1 + e^{\mu_2 - \mu} \ell_2",
                 both[1],
                 whole[1],
-                right_tex=r"\sum_j e^{s_j - m}",
+                right_tex=r"\sum_j e^{s_j - \mu}",
             ),
             equal(
                 r"and the weighted sum as well.",
-                r"e^{m_1 - m} u_1 + e^{m_2 - m} u_2",
+                r"e^{\mu_1 - \mu} u_1 + e^{\mu_2 - \mu} u_2",
                 both[2],
                 whole[2],
-                right_tex=r"\sum_j e^{s_j - m} v_j",
+                right_tex=r"\sum_j e^{s_j - \mu} v_j",
             ),
             equal(
-                r"A tile where nothing is allowed has $l = u = 0$ and leaves the other's average "
-                r"alone.",
-                r"u / l",
+                r"A tile where nothing is allowed has $\ell = u = 0$ and leaves the other's "
+                r"average alone.",
+                r"u / \ell",
                 empty[2] / empty[1],
                 u[1] / l[1],
             ),
@@ -212,7 +210,7 @@ def merged_tiles() -> Proof:
             ),
             equal(
                 r"In the quotient the reference cancels.",
-                r"u / l",
+                r"u / \ell",
                 both[2] / both[1],
                 softmax(*s).dot(v),
                 right_tex=r"\sum_j \operatorname{softmax}(\mathbf{s})_j v_j",
@@ -255,91 +253,6 @@ def tiles_move_less() -> Proof:
                 r"\lim_{n \to \infty} (4n^2 + 4nd) / (2nd + 2n^2 d / B)",
                 sp.limit(plain / tiled, n, sp.oo),
                 2 * rows / d,
-            ),
-        ),
-    )
-
-
-def running_sums() -> Proof:
-    """Prove that linear attention may sum up its keys first, and read a running sum."""
-    F, G = (symbols(name, 3, 2, positive=True) for name in "fg")
-    V, ahead = symbols("v", 3, 2), Matrix(3, 3, lambda i, j: 1 if j <= i else 0)
-    seen = (F * G.T).multiply_elementwise(ahead)
-    shares = F * G.T[:, 0] / (F * G.T * ones(3, 1))[0]
-    memory = [sum((G[j, :].T * V[j, :] for j in range(i + 1)), zeros(2, 2)) for i in range(3)]
-    return Proof(
-        r"With weights in proportion to $\phi(\mathbf{q}) \cdot \phi(\mathbf{k})$ the past fits "
-        r"into a matrix that does not grow.",
-        (
-            let(r"Three keys with two positive features each.", r"\phi(K)", G),
-            at_least(r"A share is positive.", "a_{11}", shares[0], 0),
-            equal(
-                r"Shares sum to 1: divide by the query times the sum of all keys.",
-                r"\sum_j \phi(q_1) \cdot \phi(k_j)",
-                sum((F * G.T)[0, :]),
-                (F * (G.T * ones(3, 1)))[0],
-                right_tex=r"\phi(q_1) \cdot \sum_j \phi(k_j)",
-            ),
-            equal(
-                r"Matrix products associate, so keys and values can be multiplied first.",
-                r"(\phi(Q) \phi(K)^\top) V",
-                F * G.T * V,
-                F * (G.T * V),
-                right_tex=r"\phi(Q) (\phi(K)^\top V)",
-            ),
-            differ(
-                r"(Not through a mask: the causal numerator is not this product.)",
-                r"(M \circ \phi(Q) \phi(K)^\top) V",
-                seen * V,
-                F * (G.T * V),
-                right_tex=r"\phi(Q) (\phi(K)^\top V)",
-            ),
-            equal(
-                r"But row $i$ of it needs only the sum up to $i$, which grows by one term for each "
-                r"token.",
-                r"(M \circ \phi(Q) \phi(K)^\top) V",
-                seen * V,
-                Matrix.vstack(*(F[i, :] * memory[i] for i in range(3))),
-                right_tex=r"[\phi(q_i) \cdot \sum_{j \le i} \phi(k_j) v_j]",
-            ),
-        ),
-    )
-
-
-def no_finite_features() -> Proof:
-    """Prove that no number of features gives softmax weights at every length."""
-    F, G = symbols("f", 3, 2), symbols("g", 3, 2)
-    powers = Matrix(3, 3, lambda i, j: exp(i * j))
-    sums = diag(*(sum(powers[i, :]) for i in range(3)))
-    e = sp.E
-    return Proof(
-        r"Weights $\phi(\mathbf{q}) \cdot \phi(\mathbf{k})$ with $r$ features are not those of "
-        r"softmax for $r + 1$ tokens, whatever $\phi$ is.",
-        (
-            let(r"Queries and keys of width 1: 0, 1, 2. The powers $e^{q k}$ are", "E", powers),
-            equal(
-                r"a Vandermonde matrix, with the determinant",
-                r"\operatorname{det} E",
-                powers.det(),
-                (e - 1) * (e**2 - 1) * (e**2 - e),
-            ),
-            equal(
-                r"To normalise rows divides it by positive numbers,",
-                r"\operatorname{det} A",
-                (sums.inv() * powers).det(),
-                powers.det() / sums.det(),
-            ),
-            differ(
-                r"so the weights of softmax have full rank.",
-                r"\operatorname{det} A",
-                (sums.inv() * powers).det(),
-                0,
-            ),
-            equal(
-                r"With two features the matrix has rank 2 at most: it is another one.",
-                r"\operatorname{det} (\phi(Q) \phi(K)^\top)",
-                (F * G.T).det(),
-                0,
             ),
         ),
     )

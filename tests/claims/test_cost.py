@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from attn_lib import attention, causal_mask, self_attention, softmax, window_mask
-from attn_lib.cost import cache_size, data_moved, generation_cost, layer_cost
-from attn_lib.efficient import (
-    attention_tiles,
-    elu_plus_one,
-    linear_attention,
-    tiled_attention,
-    windowed_attention,
-)
+from attn_lib.cost import attention_cost, cache_size, data_moved, generation_cost, layer_cost
+from attn_lib.efficient import softmax_state, tiled_attention
 from attn_lib.model import Config, init_params, transformer
 from attn_lib.proofs import layer_crossings, window_reach
 
@@ -41,7 +35,15 @@ class TestCrossings:
     def test_share_of_a_layer(self):
         cost = layer_cost(2000, 4096)
         share = (cost["scores"] + cost["mixing"]) / cost["total"]
-        assert share == pytest.approx(2000 / (2000 + 6 * 4096)) and share < 0.1
+        assert share == pytest.approx(2000 / (2000 + 6 * 4096)) and share / 2 < 1 / 20
+
+    def test_below_the_crossing_the_square_is_not_nothing(self):
+        for d in (64, 512):
+            shares = []
+            for n in (2 * d, 3 * d, 6 * d):
+                cost = layer_cost(n, d)
+                shares.append((cost["scores"] + cost["mixing"]) / cost["total"])
+            assert shares == pytest.approx([1 / 4, 1 / 3, 1 / 2])
 
 
 class TestPaths:
@@ -62,28 +64,88 @@ class TestPaths:
         assert self.layers(8, window_mask(8, window=3)) == 4
 
 
-def test_steps_shrink_what_came_first_and_attention_shares_it_out():
-    def recurrent(X, W, U, _):
-        state = np.zeros(16)
-        for x in X:
-            state = np.tanh(state @ W + x @ U)
+class Matrix:
+    """A matrix that knows only when it is there, if each product takes one beat."""
+
+    def __init__(self, there=0):
+        self.there = there
+
+    def __matmul__(self, other):
+        return Matrix(max(self.there, other.there) + 1)
+
+    def __add__(self, other):
+        return Matrix(max(self.there, other.there))
+
+    @property
+    def T(self):
+        return self
+
+
+class TestWhatMustWait:
+    def attend(self, n):
+        X, W_Q, W_K, W_V, W_O = (Matrix() for _ in range(5))
+        return (((X @ W_Q) @ (X @ W_K).T) @ (X @ W_V)) @ W_O
+
+    def recur(self, n):
+        X, W, U = Matrix(), Matrix(), Matrix()
+        inputs, state = X @ U, Matrix()
+        for _ in range(n):
+            state = state @ W + inputs
         return state
 
-    def attend(X, *maps):
-        return self_attention(X, *maps).output[-1]
+    @pytest.mark.parametrize("n", [7, 50, 300])
+    def test_the_chain_of_attention_does_not_grow_and_that_of_a_recurrent_net_does(self, n):
+        assert self.attend(n).there == 4  # with the output map
+        assert self.recur(n).there == n
 
-    moved = {}
-    for read in (recurrent, attend):
-        for n in (5, 20, 80):
-            gaps = []
-            for seed in range(100, 110):
-                rng = np.random.default_rng(seed)
-                maps, X = rng.normal(size=(3, 16, 16)) / 4, rng.normal(size=(n, 16))
-                other = np.vstack([rng.normal(size=16), X[1:]])
-                gaps.append(np.abs(read(X, *maps) - read(other, *maps)).max())
-            moved[read, n] = np.mean(gaps)
-    assert moved[recurrent, 20] < moved[recurrent, 5] / 100 and moved[recurrent, 80] < 1e-9
-    assert moved[attend, 80] > moved[attend, 5] / 60
+    def test_the_control_does_the_same_work_without_the_chain(self):
+        """What is timed against the loop gives the states of the loop, from them, in one chain."""
+        rng = np.random.default_rng(9)
+        X, (W, U) = rng.normal(size=(3, 30, 8)), rng.normal(size=(2, 8, 8)) / 3
+        state, states = np.zeros((3, 8)), []
+        for t in range(30):
+            state = np.tanh(state @ W + X[:, t] @ U)
+            states.append(state)
+        states = np.stack(states, axis=1)
+        before = np.concatenate([np.zeros((3, 1, 8)), states[:, :-1]], axis=1)
+        assert np.tanh(before @ W + X @ U) == pytest.approx(states)
+        assert (Matrix() @ Matrix() + Matrix() @ Matrix()).there == 1
+
+
+class TestWhatArrives:
+    def carried(self, read, n):
+        """By how much a small move of the first token is multiplied: the median of 15 draws."""
+        factors = []
+        for seed in range(200, 215):
+            rng = np.random.default_rng(seed)
+            maps, X = rng.normal(size=(3, 16, 16)) / 4, rng.normal(size=(n, 16))
+            other, step = X.copy(), rng.normal(size=16)
+            other[0] += 1e-7 * step / np.linalg.norm(step)
+            factors.append(np.linalg.norm(read(other, *maps) - read(X, *maps)) / 1e-7)
+        return np.median(factors)
+
+    def net(self, scale):
+        def read(X, W, U, _):
+            state = np.zeros(16)
+            for x in X:
+                state = np.tanh(scale * state @ W + x @ U)
+            return state
+
+        return read
+
+    def test_a_recurrent_net_lets_it_vanish_or_explode_by_the_scale_of_its_map(self):
+        small, large = self.net(1), self.net(3)
+        assert self.carried(small, 40) < 1e-6 < 1e-3 < self.carried(small, 5) < 1
+        assert self.carried(large, 40) > 5 * self.carried(large, 5)
+        assert self.carried(large, 40) > 1
+        assert 1e-3 < self.carried(self.net(2), 40) < 1  # between them
+
+    def test_attention_shares_it_out(self):
+        def attend(X, *maps):
+            return self_attention(X, *maps).output[-1]
+
+        few, many = self.carried(attend, 5), self.carried(attend, 40)
+        assert few / 30 < many < few / 3  # about as 1/n
 
 
 class TestCache:
@@ -152,107 +214,26 @@ class TestTiles:
         assert plain / data_moved(2**16, d_k=64, kind="tiled", rows=32) < 1.01
         assert plain < data_moved(2**16, d_k=64, kind="tiled", rows=16)
 
+    def test_two_halves_are_joined_by_one_number_each(self):
+        rng = np.random.default_rng(12)
+        S, V = 3 * rng.normal(size=20), rng.normal(size=(20, 3))
+        states = [softmax_state(S[part], V[part]) for part in (slice(8), slice(8, 20))]
+        first, second = (state.maximum + np.log(state.normaliser) for state in states)
+        t = 1 / (1 + np.exp(second - first))
+        joined = t * states[0].output + (1 - t) * states[1].output
+        assert joined == pytest.approx(softmax(S) @ V)
 
-class TestPatterns:
-    i, j = np.arange(64)[:, None], np.arange(64)
-    strided = causal_mask(64) & ((i - j < 8) | ((i - j) % 8 == 0))
-
-    def tiles(self, mask):
-        zeros = np.zeros((64, 1))
-        return len(list(attention_tiles(zeros, zeros, zeros, mask=mask, tile=(8, 8))))
-
-    def test_a_thin_pattern_skips_no_tile(self):
-        assert self.strided.sum() < window_mask(64, window=16).sum() < causal_mask(64).sum() / 2
-        assert self.tiles(self.strided) == self.tiles(causal_mask(64)) == 36
-        assert self.tiles(window_mask(64, window=16)) == 21
-
-    def test_but_reaches_everything_in_two_layers(self):
-        np.testing.assert_array_equal(self.strided @ self.strided, causal_mask(64))
-        near = window_mask(64, window=16)
-        assert (near @ near).sum() < causal_mask(64).sum()
-        for stride in (5, 7):  # 64 is no multiple of these
-            mask = causal_mask(64) & (
-                (self.i - self.j < stride) | ((self.i - self.j) % stride == 0)
-            )
-            np.testing.assert_array_equal(mask @ mask, causal_mask(64))
-            assert mask.sum(axis=1).max() <= stride + 63 // stride
-
-    @pytest.mark.parametrize(("n", "w"), [(6, 3), (9, 9), (20, 1)])
-    def test_a_window_counts_its_own_key(self, n, w):
-        assert window_mask(n, window=w).sum() == n * w - w * (w - 1) // 2
-
-
-class TestLinear:
-    def off(self, output, wanted):
-        return np.sqrt(((output - wanted) ** 2).mean() / (wanted**2).mean())
-
-    def test_how_far_it_is_from_softmax(self):
-        Q, K, V = draw(256, 16)
-        mean = linear_attention(0 * Q, 0 * K, V, causal=True)
-        errors = []
-        for c in (0, 1, 4):
-            wanted = attention(c * Q, K, V, mask=causal_mask(256)).output
-            errors.append(self.off(linear_attention(c * Q, K, V, causal=True), wanted))
-            near = self.off(windowed_attention(c * Q, K, V, window=64), wanted)
-            assert near > 0.4  # and the other cheap way is another function too
-            if c == 1:
-                assert 0.8 < errors[-1] / self.off(mean, wanted) < 1
-        assert errors[0] < 0.15 < 0.5 < errors[1] < 0.9 < errors[2] < 1
-
-    def test_no_finite_number_of_features_is_softmax(self):
-        x = np.arange(4.0)[:, None]
-        A = attention(x, x, x, scale=1.0).weights
-        assert np.linalg.matrix_rank(A) == 4
-        phi = np.random.default_rng(7).random(size=(2, 4, 3))
-        assert np.linalg.matrix_rank(phi[0] @ phi[1].T) == 3
-
-    def test_a_sum_over_all_keys_shows_the_future(self):
-        Q, K, V = draw(6, 4)
-        other = V.copy()
-        other[5] += 10
-        for causal in (False, True):
-            outputs = (linear_attention(Q, K, v, causal=causal)[0] for v in (V, other))
-            assert (np.abs(np.subtract(*outputs)).max() == 0) == causal
-
-    def test_without_its_normaliser_it_grows_with_the_text(self):
-        sizes = []
-        for n in (50, 500):
-            Q, K, V = draw(n, 4)
-            sizes.append((elu_plus_one(Q) @ (elu_plus_one(K).T @ (V + 1))).mean())
-        assert sizes[1] / sizes[0] == pytest.approx(10, rel=0.3)
-
-
-class TestRecall:
-    def recall(self, attend, n, d=16, trials=20):
-        rng, hits = np.random.default_rng(8), []
-        for _ in range(trials):
-            K, V = rng.normal(size=(2, n, d))
-            K /= np.linalg.norm(K, axis=1, keepdims=True)
-            V /= np.linalg.norm(V, axis=1, keepdims=True)
-            asked = rng.integers(n, size=8)
-            hits.append((attend(K[asked], K, V) @ V.T).argmax(axis=1) == asked)
-        return np.mean(hits)
-
-    def squares(self, Q, K, V):
-        weights = (Q @ K.T) ** 2
-        return weights / weights.sum(axis=1, keepdims=True) @ V
-
-    def test_a_state_of_fixed_size_mixes_up_what_it_holds(self):
-        def sharp(Q, K, V):
-            return attention(40 * Q, K, V).output
-
-        def longer(Q, K, V):
-            return linear_attention(10 * Q, 10 * K, V)
-
-        assert self.recall(sharp, 256) > 0.98
-        assert self.recall(longer, 4) > 0.6 > 0.2 > self.recall(longer, 64)
-        assert self.recall(longer, 16) > self.recall(linear_attention, 16) + 0.1
-
-    def test_a_window_of_the_same_memory_holds_more_than_squares(self):
-        assert abs(16**2 * 17 - 128 * 32) < 0.1 * 128 * 32
-
-        def last(Q, K, V):
-            return attention(40 * Q, K[-128:], V[-128:]).output
-
-        assert self.recall(last, 64) > 0.98 > self.recall(self.squares, 64) > 0.75
-        assert self.recall(last, 256) > 0.4 > self.recall(self.squares, 256) + 0.05
+    def test_the_tile_changes_memory_and_data_moved_in_opposite_directions(self):
+        low = {"d_k": 64, "kind": "tiled"}
+        held, moved = [], []
+        for tile in ((16, 64), (256, 1024), (2000, 2000)):
+            held.append(attention_cost(2000, tile=tile, **low).memory)
+            moved.append(data_moved(2000, rows=tile[0], **low))
+        assert held == sorted(held) and moved == sorted(moved, reverse=True)
+        Q, K, V = draw(400, 16, seed=6).astype(np.float32)
+        exact = attention(*(M.astype(float) for M in (Q, K, V))).output
+        errors = [
+            np.abs(tiled_attention(Q, K, V, tile=tile) - exact).max()
+            for tile in ((16, 64), (256, 1024))
+        ]
+        assert max(errors) < 5 * min(errors)

@@ -251,9 +251,10 @@ export function chart({ panel, title, height = 220 }) {
    * @param {Note} note
    * @param {(x: number) => number} X
    * @param {(y: number) => number} Y
+   * @param {number} left  px where the y axis's numbers end
    */
-  function note({ x, y, text, side, ring = true }, X, Y) {
-    side ??= X(x) > textWidth([inWords(text)]) + 12 ? "left" : "right";
+  function note({ x, y, text, side, ring = true }, X, Y, left) {
+    side ??= X(x) - left > textWidth([inWords(text)]) + 12 ? "left" : "right";
     /** @type {Record<Note["side"], [number, number, string]>} */
     const offsets = {
       left: [-8, -6, "end"],
@@ -394,7 +395,7 @@ export function chart({ panel, title, height = 220 }) {
                   s("circle", { class: `attn-points ${color(each, k)}`, cx: X(value), cy: Y(height), r: 4 }),
                 ),
         ),
-        ...notes.flatMap((each) => note(each, X, Y)),
+        ...notes.flatMap((each) => note(each, X, Y, left)),
       );
       picture.setAttribute("aria-label", `${inWords(title)}. ${sentence}`);
       drawn = { frame, series, x };

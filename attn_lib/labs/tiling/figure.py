@@ -80,13 +80,13 @@ def _ledger(ax: Axes, ledger: np.ndarray, *, query: int) -> None:
     d_v = ledger.shape[1] - 2
     rows = [
         "before",
-        r"$\times\, e^{m - m^{\prime}}$",
+        r"$\times\, e^{\mu - \mu^{\prime}}$",
         "+ this tile",
         "= after",
-        r"$a/\ell$",
+        r"$u/\ell$",
         "exact",
     ]
-    heads = ["$m$", r"$\ell$", *(f"$a_{r + 1}$" for r in range(d_v))]
+    heads = [r"$\mu$", r"$\ell$", *(f"$u_{r + 1}$" for r in range(d_v))]
     ax.set(xlim=(-2.4, len(heads) - 0.4), ylim=(7.6, -0.8), title=f"What query {query + 1} keeps")
     ax.axis("off")
     for c, name in enumerate(heads):

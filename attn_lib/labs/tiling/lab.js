@@ -172,13 +172,13 @@ function ledger() {
   const title = h("b");
   const names = [
     ["before"],
-    ["× ", sym("e"), h("sup", {}, sym("m"), "−", sym("m"), "′")],
+    ["× ", sym("e"), h("sup", {}, sym("μ"), "−", sym("μ"), "′")],
     ["+ this tile"],
     ["= after"],
-    [sym("a"), "/", sym("ℓ")],
+    [sym("u"), "/", sym("ℓ")],
     ["exact"],
   ];
-  const head = [sym("m"), sym("ℓ"), ...inOrder(D_V).map((r) => sym("a", String(r + 1)))];
+  const head = [sym("μ"), sym("ℓ"), ...inOrder(D_V).map((r) => sym("u", String(r + 1)))];
   const rows = names.map((name, row) => ({
     th: h("th", { scope: "row" }, name),
     tds: inOrder(2 + D_V).map((col) => h("td", { "data-row": row, "data-col": col })),
@@ -192,7 +192,7 @@ function ledger() {
   const table = h(
     "table",
     { "data-panel": "state" },
-    h("caption", { class: "attn-sr" }, "Largest score m, sum of weights ℓ and accumulator a of the chosen query"),
+    h("caption", { class: "attn-sr" }, "Largest score μ, sum of powers ℓ and weighted sum u of the chosen query"),
     h(
       "thead",
       {},
@@ -218,12 +218,12 @@ function ledger() {
         h(
           "span",
           { class: "attn-formula" },
-          sym("m"),
+          sym("μ"),
           " largest score, ",
           sym("ℓ"),
           " sum, ",
-          sym("a"),
-          " accumulator",
+          sym("u"),
+          " weighted sum",
         ),
       ),
       h("div", { class: "attn-scroll" }, table),

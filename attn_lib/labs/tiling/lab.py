@@ -146,7 +146,7 @@ class TilingLab(Lab):
 
     @property
     def factor(self) -> float:
-        """By what the present tile multiplies what was summed before: e^{m − m′}."""
+        """By what the present tile multiplies what was summed before: e^{μ − μ′}."""
         unit = _empty(self.before.maximum, normaliser=1)
         return float(merge_states(unit, _empty(self.after.maximum)).normaliser)
 
@@ -160,7 +160,7 @@ class TilingLab(Lab):
 
     @property
     def ledger(self) -> np.ndarray:
-        """The chosen query's numbers, (6, 2 + d_v): columns m, ℓ and the accumulator.
+        """The chosen query's numbers, (6, 2 + d_v): columns μ, ℓ and u.
 
         Rows: before; rescaled, with the factor in the first column; what this tile adds; after;
         the output so far; the exact one. NaN where there is nothing to say.
