@@ -220,12 +220,12 @@ def _lengths_mistakes():
     a, V = _lengths_right()
     return {
         "these are the lengths of the values: a query takes the part a_ij of each.": _lengths(V),
-        "these are the weights: multiply each by the length of its value.": a,
         "you added the entries. A length is the root of the sum of squares.": a * V.sum(axis=1),
         "you left out the root: these are squared lengths.": (a * _lengths(V)) ** 2,
         "you added the sizes of the entries. A length is the root of the sum of squares.": (
             a * np.abs(V).sum(axis=1)
         ),
+        "these are the weights: multiply each by the length of its value.": a,
     }
 
 
