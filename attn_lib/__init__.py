@@ -94,6 +94,7 @@ from attn_lib.interventions import (
     log_probability,
     mean_ranks,
     spearman,
+    spearman_ceiling,
     zero_heads,
 )
 from attn_lib.linear import decay_mask, state_attention
@@ -232,6 +233,7 @@ __all__ = [
     "softmax_backward",
     "softmax_state",
     "spearman",
+    "spearman_ceiling",
     "split_heads",
     "state_attention",
     "tiled_attention",

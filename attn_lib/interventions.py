@@ -324,3 +324,31 @@ def spearman(x: Array, y: Array, *, decimals: int | None = None) -> float:
     r, s = (mean_ranks(M) - (len(M) + 1) / 2 for M in (x, y))
     spread = np.sqrt((r @ r) * (s @ s))
     return float(r @ s / spread) if spread > 0 else float("nan")
+
+
+@takes("x (*pairs)", "y (*pairs)")
+def spearman_ceiling(x: Array, y: Array, *, decimals: int | None = None) -> float:
+    """Give the largest rank correlation that any order of these x and these y could have.
+
+    Parameters
+    ----------
+    x, y, decimals
+        As in `spearman`.
+
+    Returns
+    -------
+    float
+        1 if neither has equal numbers; less if one has more of them than the other, since equal
+        numbers share a rank.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    Both sorted: by the rearrangement inequality no other pairing has a larger sum of products.
+    """
+    known = ~(np.isnan(x) | np.isnan(y))
+    return spearman(np.sort(x[known]), np.sort(y[known]), decimals=decimals)

@@ -1,5 +1,6 @@
 """Edges of a model: weight, what they carry, what their loss changes; rank correlation."""
 
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from attn_lib.interventions import (
     log_probability,
     mean_ranks,
     spearman,
+    spearman_ceiling,
     zero_heads,
 )
 from attn_lib.model import Config, cross_entropy, init_params, transformer
@@ -194,3 +196,15 @@ def test_rank_correlation_can_take_rounding_errors_for_equal():
 def test_rank_correlation_needs_pairs():
     with pytest.raises(ValueError, match=r"must have the same axes: got x \(2,\), y \(3,\)"):
         spearman([1, 2], [1, 2, 3])
+
+
+def test_no_order_has_a_larger_rank_correlation_than_the_ceiling():
+    x, y = [3, 1, 4, 1, 5], [0, 2, 0, 0, 7]
+    every = [spearman(x, list(order)) for order in permutations(y)]
+    assert spearman_ceiling(x, y) == pytest.approx(max(every)) and max(every) < 0.99
+
+
+def test_without_ties_the_ceiling_is_one():
+    assert spearman_ceiling([3, 1, 2, np.nan], [9, 7, 8, 1]) == pytest.approx(1)
+    assert spearman_ceiling([1, 2, 3, 4], [0, 3e-17, -2e-17, 5], decimals=9) < 0.9
+    assert np.isnan(spearman_ceiling([1, 2], [4, 4]))

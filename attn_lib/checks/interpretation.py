@@ -4,8 +4,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attn_lib.checks.engine import Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import (
+    Case,
+    Mistake,
+    Report,
+    by_hand,
+    check_function,
+    random_inputs,
+)
 from attn_lib.dot_product import softmax
+from attn_lib.interventions import spearman, spearman_ceiling
 
 __all__ = ["check_cut_edge", "check_edge_norms"]
 
@@ -197,3 +205,135 @@ def check_cut_edge(function: Callable) -> Report:
         mistakes=CUT_EDGE_MISTAKES,
         returns=("weights",),
     )
+
+
+# By hand
+
+
+def _lengths_right():
+    a = np.array([0.7, 0.1, 0.1, 0.1])
+    V = np.array([[0.1, 0.0], [3.0, 0.0], [0.0, 4.0], [-1.0, 2.0]])
+    return a, V
+
+
+def _lengths_mistakes():
+    a, V = _lengths_right()
+    return {
+        "these are the lengths of the values: a query takes the part a_ij of each.": _lengths(V),
+        "you added the entries. A length is the root of the sum of squares.": a * V.sum(axis=1),
+        "you left out the root: these are squared lengths.": (a * _lengths(V)) ** 2,
+        "you added the sizes of the entries. A length is the root of the sum of squares.": (
+            a * np.abs(V).sum(axis=1)
+        ),
+        "these are the weights: multiply each by the length of its value.": a,
+    }
+
+
+_WEIGHTS, _EFFECTS = np.array([0.9, 0.5, 0.3, 0.2, 0.1]), np.array([0.0, 4, 0, 1, 0])
+_NOISE = np.array([3e-14, 0, 1e-14, 0, 0])
+
+
+def _pairs_in_order(w, e):
+    return np.mean(w[e > 0][:, None] > w[e == 0])
+
+
+def _ranks_right():
+    w, e = _WEIGHTS, _EFFECTS
+    return np.array(
+        [spearman(w, e), spearman(w, e + _NOISE), spearman_ceiling(w, e), _pairs_in_order(w, e)]
+    )
+
+
+def _ranks_mistakes():
+    first, second, third, fourth = _ranks_right()
+    w, e = _WEIGHTS, _EFFECTS
+    plain = np.corrcoef(w, e)[0, 1]
+    in_order, backwards = (spearman(w, e + step * np.arange(5)) for step in (1e-3, -1e-3))
+    lowest = np.corrcoef(w.argsort().argsort(), np.array([1, 5, 1, 4, 1]))[0, 1]
+    return {
+        "these are ordinary correlations of the numbers: rank them first.": [
+            plain,
+            plain,
+            np.corrcoef(np.sort(w), np.sort(e))[0, 1],
+            fourth,
+        ],
+        "the equal zeros got the ranks 1, 2, 3 in the order in which they stand. Each gets the "
+        "mean of these, 2.": [in_order, second, third, fourth],
+        "the equal zeros got the ranks 3, 2, 1 in the order in which they stand. Each gets the "
+        "mean of these, 2.": [backwards, second, third, fourth],
+        "all equal zeros got the rank 1. They share the mean of the ranks 1, 2 and 3.": [
+            lowest,
+            second,
+            third,
+            fourth,
+        ],
+        "the noise makes three different numbers of the zeros, with ranks of their own.": [
+            first,
+            first,
+            third,
+            fourth,
+        ],
+        "the largest correlation is 1 only where there are no ties. Sort both columns and "
+        "correlate their ranks.": [first, second, 1, fourth],
+        "you counted in how many pairs the *unneeded* edge is the heavier one, or all pairs of "
+        "edges. Two edges are needed, three are not: six pairs.": [first, second, third, 0.6],
+    }
+
+
+_SQUARE = np.array([[0.4, 0.3, 0.2, 0.1]])
+_ALONG = np.array([[1.0, -1, 1, -1]])
+
+
+def _ends(down, up):
+    return np.concatenate([_SQUARE + down * _ALONG, _SQUARE + up * _ALONG])
+
+
+_JUDGED = np.array([1, 0, 1, 0, 0, 0])
+
+
+def _verdicts():
+    said = {
+        1: "the first sentence follows: it says what was measured, on which input, and no more.",
+        2: "head 1 may do the same as head 2: without one of them says nothing about the other.",
+        3: "the third sentence follows: it repeats the number with its cut and its input.",
+        4: "a row of layer 5 holds what the layers before have put there, not the word alone.",
+        5: "where nearly all effects are equal, .11 may be close to the largest value there is.",
+        6: "masking also makes all other weights grow: a key of value 0 can do the same.",
+    }
+    wrong = {why: np.where(np.arange(1, 7) == k, 1 - _JUDGED, _JUDGED) for k, why in said.items()}
+    return wrong | {
+        "four of the six sentences say more than was found: what would refute each of them?": (
+            np.ones(6)
+        ),
+        "two of the sentences only repeat what was measured, and these follow.": np.zeros(6),
+    }
+
+
+EXERCISES = {
+    "ex-interp-lengths": by_hand(
+        lambda: _lengths_right()[0] * _lengths(_lengths_right()[1]), _lengths_mistakes
+    ),
+    "ex-interp-ranks": by_hand(_ranks_right, _ranks_mistakes),
+    "ex-interp-norms": check_edge_norms,
+    "ex-interp-cut": check_cut_edge,
+    "ex-interp-construct": by_hand(
+        lambda: _ends(-0.2, 0.1),
+        lambda: {
+            "the first row should be the one in which the first key has less: exchange the rows.": (
+                _ends(-0.2, 0.1)[::-1]
+            ),
+            "you went on until the *first* two weights reached 0, and passed a negative one.": (
+                _ends(-0.4, 0.3)
+            ),
+            "both ends are taken at the same distance. Each side goes on until its own first "
+            "weight reaches 0.": _ends(-0.1, 0.1),
+            "one of your rows is the row you started from: there is room on both sides.": (
+                _ends(0, 0.1)
+            ),
+            "your rows exchange two weights. The output stays only if all four change, along "
+            "(1, −1, 1, −1).": np.array([[0.2, 0.3, 0.4, 0.1], [0.4, 0.1, 0.2, 0.3]]),
+        },
+        tol=0.005,
+    ),
+    "ex-interp-judge": by_hand(_JUDGED, _verdicts, tol=0.1),
+}

@@ -194,7 +194,7 @@ def head_scene(reading: Reading, layer: int, head: int, *, name: str, query: str
     n = len(reading.tokens)
     return Scene(
         name=name,
-        label=f"layer {layer}, head {head}: {reading.text}",
+        label=f"({layer}, {head}) {reading.text}",
         tokens=tuple(reading.tokens),
         features=tuple(f"token {i}" for i in range(n)),
         X=np.eye(n),

@@ -53,11 +53,27 @@ class TestTheFirstToken:
         every = [A, w * only, w / (1 - w) * (A - only), (A - w * only) / (1 - w)]
         return [np.median(length(c, G), axis=(1, 2)) for c in every]
 
-    def test_its_term_is_nothing_and_masking_it_is_much(self, data):
+    def test_its_term_is_a_tenth_and_masking_it_is_more_than_all(self, data):
         output, term, masked, after = self.measured(data)
-        assert term.max() < 0.11
+        assert ((term / output > 0.05) & (term / output < 0.13)).all()
         assert (np.flatnonzero(masked > output) == [1, 2, 3, 4]).all()
         assert (after[1:5] > 2 * output[1:5]).all() and (after > output).all()
+
+    def test_about_half_of_all_weight_is_its_in_every_sentence(self, data):
+        shares = [reading.weights[..., 0].mean() for reading in data.values()]
+        assert min(shares) > 0.45 and max(shares) < 0.6
+        others = [reading.weights[..., j].mean() for reading in data.values() for j in (1, 2, -1)]
+        assert max(others) < 0.2  # no other place comes near
+
+    def test_by_norms_it_is_above_an_even_share_in_all_layers_but_the_last(self, data):
+        shares, even = [], np.mean([1 / len(r.tokens) for r in data.values()])
+        for reading in data.values():
+            written = reading.weights * reading.norms[:, :, None]
+            written = written / written.sum(axis=-1, keepdims=True)
+            shares.append(written[..., 0].mean(axis=(1, 2)))
+        share = np.mean(shares, axis=0)
+        assert (share[:5] > 1.1 * even).all() and share[5] < even
+        assert (share < np.mean([r.weights[..., 0].mean() for r in data.values()]) / 2).all()
 
     def test_its_value_is_small_from_one_zero_and_not_from_another(self, data):
         chef = data["chef"]
@@ -98,6 +114,11 @@ class TestBank:
         end = of(data, ".")[6]
         assert min(end[0, 1], end[2, 3]) < max(end[0, 2], end[0, 3], end[1, 2], end[1, 3])
 
+    def test_the_fifth_is_nearest_to_the_account_on_the_way_and_between_at_the_end(self, data):
+        cosine = of(data, "bank")[:, 4, :4]  # river, muddy, account, loans
+        assert (cosine[1:].argmax(axis=1) == 2).all()
+        assert abs(cosine[6, 0] - cosine[6, 2]) < 0.01 < cosine[1, 2] - cosine[1, 0]
+
 
 class TestHeads:
     def test_one_finds_the_next_token_often(self, data):
@@ -134,4 +155,30 @@ def test_the_parameters_add_up_by_hand():
     d = 384
     layer = 4 * (d * d + d) + (2 * 4 * d * d + 4 * d + d) + 4 * d
     assert d == model.WIDTH and model.LAYERS == 6
-    assert (30_522 + 512) * d + 2 * d + 6 * layer == 22_564_608
+    used = (30_522 + 512) * d + 2 * d + 6 * layer
+    assert used == 22_564_608
+    assert used + 2 * d + (d * d + d) == 22_713_216  # the file: segment rows, pooler
+
+
+def test_the_row_of_the_segment_is_in_the_table_of_positions():
+    """What is added at every place; the second segment's row and the pooler are left out."""
+    rng = np.random.default_rng(0)
+    tensors = {
+        f"embeddings.{name}": rng.normal(size=shape)
+        for name, shape in {
+            "word_embeddings.weight": (5, 4),
+            "position_embeddings.weight": (3, 4),
+            "token_type_embeddings.weight": (2, 4),
+            "LayerNorm.weight": (4,),
+            "LayerNorm.bias": (4,),
+        }.items()
+    }
+    for number in range(model.LAYERS):
+        for part in model._PARTS:
+            start = f"encoder.layer.{number}.{part}"
+            tensors |= {f"{start}.weight": np.eye(4), f"{start}.bias": np.zeros(4)}
+    params = model.rename_tensors(tensors, float)
+    added = params["P"] - tensors["embeddings.position_embeddings.weight"]
+    np.testing.assert_allclose(
+        added, np.tile(tensors["embeddings.token_type_embeddings.weight"][0], (3, 1))
+    )

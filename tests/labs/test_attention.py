@@ -121,6 +121,12 @@ def test_scenes_of_ones_own():
     assert (lab.scene, lab.query, lab.d_k, lab.tokens) == ("mine", 1, 3, ["a", "b"])
     with pytest.raises(ValueError, match="one of mine, random, got 'chef'"):
         lab.scene = "chef"
+    alone = AttentionLab(scenes=[mine], n=None)
+    assert [scene["name"] for scene in alone.scenes] == ["mine"] and alone.describe()
+    with pytest.raises(ValueError, match="scene must be one of mine, got"):
+        alone.scene = "random"
+    with pytest.raises(ValueError, match="there is nothing to show"):
+        AttentionLab(scenes=[], n=None)
 
 
 def test_the_sentence_names_the_most_read_and_the_entropy():

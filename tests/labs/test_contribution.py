@@ -94,6 +94,7 @@ class TestEdges:
         lab = ContributionLab(cut=[DEAR])
         assert set(lab.correlation) == {"weight", "norm"}
         assert all(0 < rho < 0.6 for rho in lab.correlation.values())
+        assert all(lab.correlation[name] < lab.ceiling[name] < 0.99 for name in lab.correlation)
         nothing = ContributionLab(zero=[[0, 0], [1, 0]])
         assert nothing.left == [] and np.isnan(nothing.correlation["weight"])
 

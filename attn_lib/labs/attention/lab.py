@@ -49,10 +49,10 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
     mask : {"none", "causal"}
     seed : int
         Which random draw, 0 … 9999.
-    n : int, default 8
-        How many tokens the random scene has, 2 … 64.
+    n : int or None, default 8
+        How many tokens the random scene has, 2 … 64. None leaves that scene out.
     scenes : sequence of Scene, optional
-        The scenes to offer, in place of the book's. The random one always follows them.
+        The scenes to offer, in place of the book's. The random one follows them.
     name : str, optional
         The lab's id in a page and its name in a link.
     title : str, optional
@@ -88,19 +88,24 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         self,
         *,
         scenes: Sequence[Scene] | None = None,
-        n: int = 8,
+        n: int | None = 8,
         scene: str | None = None,
         **state: Any,
     ) -> None:
-        between("n, the number of tokens of the random scene,", n, 2, 64)
+        drawn = []
+        if n is not None:
+            between("n, the number of tokens of the random scene,", n, 2, 64)
+            drawn = [{**RANDOM, "n": n, "note": RANDOM_NOTE}]
         given = list(SCENES.values()) if scenes is None else list(scenes)
+        if not given and not drawn:
+            raise Refused("scenes must hold a scene if n is None: there is nothing to show")
         names = [each.name for each in given] + [RANDOM["name"]]
         for name in names:
             if names.count(name) > 1:
                 raise Refused(f"two scenes have the name {name!r}: each needs its own")
         self._drawn = {each.name: each for each in given}
-        self._n = n
-        self.set_trait("scenes", [*map(_as_json, given), {**RANDOM, "n": n, "note": RANDOM_NOTE}])
+        self._n = n or 0
+        self.set_trait("scenes", [*map(_as_json, given), *drawn])
         scene = self.scenes[0]["name"] if scene is None else self._known(scene)
         super().__init__(**{"scene": scene, **self._defaults(scene), **state})
 

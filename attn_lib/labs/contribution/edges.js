@@ -221,3 +221,6 @@ export function spearman(x, y) {
   });
   return dot(r, s) / Math.sqrt(dot(r, r) * dot(s, s));
 }
+
+/** The largest rank correlation that any order of these numbers could have: less than 1 if there are ties. */
+export const spearmanCeiling = (x, y) => spearman(...[x, y].map((values) => Float64Array.from(values).sort()));

@@ -3,7 +3,7 @@
 import { colorLimit } from "../js/colors.js";
 import { bars } from "../js/bars.js";
 import { chart, inHtml } from "../js/chart.js";
-import { begin, contributions, spearman, unpack } from "./edges.js";
+import { begin, contributions, spearman, spearmanCeiling, unpack } from "./edges.js";
 import { checkbox, controlGrid, seed, select, slider } from "../js/controls.js";
 import { h, panelTitle, patch, setText, textButton } from "../js/dom.js";
 import { uniforms } from "../js/draws.js";
@@ -360,11 +360,9 @@ function build({ model, signal, set, state }) {
       });
       drawScatter(result, now, look.width);
       const agreement = (name) => {
-        const found = spearman(
-          edges.map((edge) => edge[name]),
-          edges.map(({ effect }) => Math.abs(effect)),
-        );
-        return Number.isNaN(found) ? "none" : fixed(found);
+        const pairs = [edges.map((edge) => edge[name]), edges.map(({ effect }) => Math.abs(effect))];
+        const [found, ceiling] = [spearman(...pairs), spearmanCeiling(...pairs)];
+        return Number.isNaN(found) ? "none" : `${fixed(found)} of at most ${fixed(ceiling)}`;
       };
       meter.update({
         "log p of the right answer": [`${fixed(logp)} nats`, `, ${fixed(intact)} intact`],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from attn_lib.interventions import (
     intervention,
     log_probability,
     spearman,
+    spearman_ceiling,
 )
 from attn_lib.labs.base import Lab
 from attn_lib.labs.contribution.figure import contributions_figure
@@ -219,10 +220,19 @@ class ContributionLab(Lab):
     @property
     def correlation(self) -> dict[str, float]:
         """Spearman's rank correlation with the size of the effect, of weight and of norm."""
+        return self._with_effects(spearman)
+
+    @property
+    def ceiling(self) -> dict[str, float]:
+        """The largest correlation that these numbers could have, in any order: ties lower it."""
+        return self._with_effects(spearman_ceiling)
+
+    def _with_effects(self, measure: Callable[..., float]) -> dict[str, float]:
+        """Compare weight and norm of the edges that are left with the size of their effects."""
         edges = tuple(np.array(self.left, int).reshape(-1, 4).T)
         sizes = np.abs(self._measured.effects[edges])
         return {
-            name: spearman(getattr(self._measured, f"{name}s")[edges], sizes, decimals=9)
+            name: measure(getattr(self._measured, f"{name}s")[edges], sizes, decimals=9)
             for name in ("weight", "norm")
         }
 

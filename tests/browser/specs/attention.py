@@ -61,13 +61,14 @@ def assert_meters(meters, a: np.ndarray) -> None:
 
 def from_data(kind, data: dict) -> AttentionLab:
     """Make the lab of a page, whose scenes may be its chapter's own."""
-    *given, drawn = data["scenes"]  # the random one is last
+    given = [scene for scene in data["scenes"] if "n" not in scene]
+    n = next((scene["n"] for scene in data["scenes"] if "n" in scene), None)
     arrays = ("X", "W_Q", "W_K", "W_V")
     scenes = [
         Scene(**scene | {key: np.array(scene[key]) for key in arrays}, features=())
         for scene in given
     ]
-    return kind(scenes=scenes, n=drawn["n"], **{key: data[key] for key in kind.settings})
+    return kind(scenes=scenes, n=n, **{key: data[key] for key in kind.settings})
 
 
 def random_state(rng) -> dict:

@@ -7,6 +7,7 @@ from browser.driver import LabDriver, Panel
 from browser.specs.spec import CLOSE, LabSpec
 
 from attn_lib.labs import ContributionLab
+from attn_lib.words import fixed
 
 MODELS = ["induction", "induction-two-heads"]
 MEASURES = ["weight", "norm", "effect"]
@@ -33,9 +34,12 @@ def parity(lab: LabDriver, python: ContributionLab) -> None:
     expected = [*chances, 1 - chances.sum()]
     np.testing.assert_allclose(panels["answers"].values.ravel(), expected, **CLOSE)
     assert_ranking(panels["edges"], python)
-    found = [python.correlation[name] for name in ("weight", "norm")]
-    said = ["none" if np.isnan(x) else f"{x:.2f}".replace("-0.00", "0.00") for x in found]
-    assert shown.meters[1:] == [text.replace("-", "−") for text in said]
+    pairs = [(python.correlation[name], python.ceiling[name]) for name in ("weight", "norm")]
+    said = [
+        "none" if np.isnan(found) else f"{fixed(found)} of at most {fixed(ceiling)}"
+        for found, ceiling in pairs
+    ]
+    assert shown.meters[1:] == said
     controls = shown.controls
     assert controls["renormalise"] is python.renormalise
     for key in ("seed", "period", "sort"):
