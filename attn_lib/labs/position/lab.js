@@ -242,8 +242,8 @@ const reasonFor = (positions, mask) =>
 
 const FORMULAS = {
   none: () => ["nothing is added"],
-  learned: () => ["a row of ", sym("P"), " added to each token"],
-  sinusoidal: () => ["a row of ", sym("P"), " added to each token"],
+  learned: () => ["row ", sym("p", "i"), " added to the token at ", sym("i")],
+  sinusoidal: () => ["row ", sym("p", "i"), " added to the token at ", sym("i")],
   alibi: () => ["−½|", sym("i"), " − ", sym("j"), "| added to the scores"],
   rope: () => ["cos, sin of each pair’s turn"],
 };
