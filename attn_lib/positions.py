@@ -107,7 +107,7 @@ def rope(
 ) -> np.ndarray:
     """Turn each pair of coordinates by an angle that grows with the position.
 
-    Row m keeps its length, and ``rope(q, m) · rope(k, n)`` depends on m − n only. Apply it to
+    Rows keep their lengths, and ``rope(q, s) · rope(k, t)`` depends on s − t only. Apply it to
     queries and keys, not to values.
 
     Parameters

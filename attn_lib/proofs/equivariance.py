@@ -146,8 +146,9 @@ def permuted_attention(n: int = 3, d_v: int = 2) -> Proof:
                 zeros(*pooled.shape),
             ),
             differ(
-                r"A table $T$ of positions, added to the rows, breaks it.",
-                r"\operatorname{Attention}(PX + T) - P\operatorname{Attention}(X + T)",
+                r"A table of positions, added to the rows, breaks it.",
+                r"\operatorname{Attention}(PX + P_{\mathrm{pos}})"
+                r" - P\operatorname{Attention}(X + P_{\mathrm{pos}})",
                 placed,
                 zeros(n, d_v),
             ),

@@ -112,46 +112,47 @@ def sinusoid_rotation() -> Proof:
 
 
 def rope_offset() -> Proof:
-    """Prove that a RoPE score depends on m − n only, and that lengths are kept."""
-    m, n, t, theta, phi = sp.symbols("m n t theta phi", real=True)
-    q, k = symbols("q", 2).T, symbols("k", 2).T
-    cosines, sines = diag(cos(m * theta), cos(m * phi)), diag(sin(m * theta), sin(m * phi))
+    """Prove that a RoPE score depends on s − t only, and that lengths are kept."""
+    s, t, c, theta, phi = sp.symbols("s t c theta phi", real=True)
+    q, k = symbols("q", 2), symbols("k", 2)
+    cosines, sines = diag(cos(s * theta), cos(s * phi)), diag(sin(s * theta), sin(s * phi))
     half = Matrix(sp.BlockMatrix([[cosines, -sines], [sines, cosines]]))
     relabel = permutation([0, 2, 1, 3])
 
-    def score(at_m: sp.Expr, at_n: sp.Expr) -> sp.Expr:
-        return (rotation(at_m * theta) * q).dot(rotation(at_n * theta) * k)
+    def score(at_s: sp.Expr, at_t: sp.Expr) -> sp.Expr:
+        return (q * rotation(at_s * theta).T).dot(k * rotation(at_t * theta).T)
 
     return Proof(
-        r"With RoPE the score of a query at $m$ and a key at $n$ depends on $m - n$ only.",
+        r"With RoPE the score of a query at $s$ and a key at $t$ depends on $s - t$ only.",
         (
             let(
-                r"One pair: the query is turned by $m\theta$, the key by $n\theta$.",
-                "R_m",
-                rotation(m * theta),
+                r"One pair: the query becomes $\mathbf{q}R_s^\top$, the key $\mathbf{k}R_t^\top$.",
+                "R_s",
+                rotation(s * theta),
             ),
             equal(
                 r"A turn keeps lengths.",
-                r"\lVert R_m \mathbf{q}\rVert^2",
-                score(m, m).subs(stand_for(k, q)),
+                r"\lVert \mathbf{q}R_s^\top\rVert^2",
+                score(s, s).subs(stand_for(k, q)),
                 q.dot(q),
             ),
             equal(
-                r"To turn back by $m\theta$ and on by $n\theta$ is to turn by $(n - m)\theta$.",
-                r"R_m^\top R_n - R_{n-m}",
-                rotation(m * theta).T * rotation(n * theta) - rotation((n - m) * theta),
+                r"To turn by $s\theta$ and back by $t\theta$ is to turn by $(s - t)\theta$.",
+                r"R_s^\top R_t - R_{t-s}",
+                rotation(s * theta).T * rotation(t * theta) - rotation((t - s) * theta),
                 zeros(2, 2),
             ),
             differ(
                 r"The score does change with one of the places,",
-                r"\partial/\partial m\; (R_m\mathbf{q})\cdot(R_n\mathbf{k})",
-                sp.diff(score(m, n), m),
+                r"\partial/\partial s\; (\mathbf{q}R_s^\top)\cdot(\mathbf{k}R_t^\top)",
+                sp.diff(score(s, t), s),
                 0,
             ),
             equal(
-                r"but not when both move by $t$.",
-                r"\partial/\partial t\; (R_{m+t}\,\mathbf{q})\cdot(R_{n+t}\,\mathbf{k})",
-                sp.diff(score(m + t, n + t), t),
+                r"but not when both move by $c$.",
+                r"\partial/\partial c\; "
+                r"(\mathbf{q}R_{s+c}^\top)\cdot(\mathbf{k}R_{t+c}^\top)",
+                sp.diff(score(s + c, t + c), c),
                 0,
             ),
             equal(
@@ -160,15 +161,15 @@ def rope_offset() -> Proof:
                 r"$\phi$).",
                 r"P R_{\mathrm{half}} P^\top",
                 relabel * half * relabel.T,
-                diag(rotation(m * theta), rotation(m * phi)),
+                diag(rotation(s * theta), rotation(s * phi)),
                 right_tex=r"R_{\mathrm{interleaved}}",
             ),
             equal(
-                r"All pairs add up, so the whole score is a function of $n - m$.",
-                r"(R_m\mathbf{q})\cdot(R_n\mathbf{k})",
-                score(m, n),
-                q.dot(rotation((n - m) * theta) * k),
-                right_tex=r"\mathbf{q}\cdot(R_{n-m}\,\mathbf{k})",
+                r"All pairs add up, so the whole score is a function of $t - s$.",
+                r"(\mathbf{q}R_s^\top)\cdot(\mathbf{k}R_t^\top)",
+                score(s, t),
+                (q * rotation((t - s) * theta)).dot(k),
+                right_tex=r"(\mathbf{q}R_{t-s})\cdot\,\mathbf{k}",
             ),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from attn_lib.labs import PositionLab
@@ -29,3 +30,19 @@ def test_rounding_is_not_shown_as_a_gap_or_a_change(open_lab):
     shown = lab.shown()
     assert shown.gaps.texts == [["0"]] * 4
     assert "change 0" in " ".join(shown.words.split())
+
+
+def test_a_key_in_the_future_is_marked_as_forbidden(open_lab):
+    """In the chart, in the words under it and in the meters; a key in the past is not."""
+    lab = open_lab(PositionLab, mask="causal", offset=3)
+    shown = lab.shown()
+    assert np.isneginf(shown.panels["offsets"].table[13:, 1:]).all()
+    assert np.isfinite(shown.panels["offsets"].table[:13, 1:]).all()
+    assert "forbidden by the mask" in shown.pictures[0]["texts"]
+    words = " ".join(shown.words.split())
+    assert "key 15: forbidden by the mask" in words and "change none" in words
+    lab.control("offset").fill("-3")
+    words = " ".join(lab.shown().words.split())
+    assert "key 9: forbidden" not in words and "change 0" in words
+    lab.control("mask").select_option("none")
+    assert "forbidden by the mask" not in lab.shown().pictures[0]["texts"]

@@ -8,6 +8,7 @@ import pytest
 from attn_lib import attention, causal_mask, self_attention, softmax
 from attn_lib.model import Config, init_params, transformer
 from attn_lib.positions import equivariance_gap
+from attn_lib.training import Batch, Recipe, start, train
 
 ORDERS = [np.array(order) for order in itertools.permutations(range(4))]
 
@@ -44,6 +45,20 @@ def test_a_deep_model_gives_six_orders_one_pooled_answer_unless_it_has_positions
     blind = answers(params | {"P": np.zeros_like(params["P"])})
     assert np.ptp(blind, axis=0).max() < 1e-13
     assert np.ptp(answers(params), axis=0).max() > 0.1
+
+
+def test_maps_of_each_token_keep_it_only_if_they_are_the_same_map(draw):
+    X, maps = draw
+    rows = np.random.default_rng(8).normal(size=X.shape)
+    rho = np.array([1, 2, 3, 0])
+
+    def stack(each):
+        return lambda X: self_attention(each(X), *maps)
+
+    assert equivariance_gap(stack(lambda X: np.tanh(X + rows[0])), X, rho) < 1e-13
+    assert equivariance_gap(stack(lambda X: X + rows), X, rho) > 0.1
+    means = [stack(lambda X: X + rows)(Y).output.mean(axis=0) for Y in (X, X[rho])]
+    assert np.abs(np.subtract(*means)).max() > 0.01
 
 
 def test_a_fixed_query_and_equal_tokens(draw):
@@ -97,3 +112,103 @@ def test_only_two_kinds_of_linear_mixing_do_not_see_the_order():
     P = [np.eye(4)[rho] for rho in ORDERS]
     commute = np.vstack([np.kron(M, np.eye(4)) - np.kron(np.eye(4), M.T) for M in P])
     assert 16 - np.linalg.matrix_rank(commute) == 2
+
+
+def learned(draw, steps, *, seed, vocabulary=10, positions=False, **sizes):
+    """Train a small model from another start than the chapter's; give its answers."""
+    config = Config(vocabulary=vocabulary, d=16, norm="none", **sizes)
+    run = start(Recipe("task", draw, config, steps, 3e-3), seed, frozen=() if positions else ("P",))
+    if not positions:
+        run.params = run.params | {"P": np.zeros_like(run.params["P"])}
+    params = train(run, progress=False).params
+    return params, lambda tokens: transformer(params, tokens, config).logits.argmax(axis=-1)
+
+
+def bags_of_eight(rng, size=64, *, even=False):
+    top = rng.integers(10, size=(size, 1)) if even else np.full((size, 1), 9)
+    bags = rng.integers(top + 1, size=(size, 8))
+    if even:
+        np.put_along_axis(bags, rng.integers(8, size=(size, 1)), top, axis=1)
+    return Batch(bags, np.repeat(bags.max(axis=1, keepdims=True), 8, axis=1), np.ones(bags.shape))
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def largest(request):
+    """Scores and answers after training on random digits, and on each digit largest alike."""
+    found = []
+    for even in (False, True):
+        params, answer = learned(
+            lambda rng, size=64, even=even: bags_of_eight(rng, size, even=even),
+            400, seed=request.param, context=8, causal=False,
+        )  # fmt: skip
+        Q, K = (params["E"] @ params[f"0.W_{name}"] for name in "QK")
+        found.append((Q @ K.T, answer))
+    return found
+
+
+def out_of_order(S):
+    """Count pairs of digits that decide something for a query and have the smaller one higher."""
+    decide = ((q, low, high) for q in range(9) for high in range(q + 1, 10) for low in range(high))
+    return sum(S[q, low] > S[q, high] for q, low, high in decide)
+
+
+def test_the_largest_of_eight_orders_the_digits_that_its_data_ask_for(largest):
+    (S, answer), (S_even, _) = largest
+    fresh = bags_of_eight(np.random.default_rng(77), 2000)
+    assert (answer(fresh.tokens) == fresh.targets).mean() > 0.99
+    assert (S[:8].argmax(axis=1) == 9).all()
+    assert (np.diff(S[:8, 5:]) > 0).mean() > 0.9  # from 5 to 9 they rise
+    assert not (np.diff(S) > 0).all(axis=1).any()  # and in no row from 0 to 9
+    assert out_of_order(S) >= 5 and out_of_order(S_even) == 0
+
+
+def test_its_errors_lie_where_the_data_hardly_look(largest):
+    small = np.random.default_rng(78).integers(5, size=(2000, 8))
+    right = [(f(small) == small.max(axis=1, keepdims=True)).mean() for _, f in largest]
+    assert right[0] < 0.95 and right[1] > 0.99
+
+
+def which_came_first(rng, size=64):
+    """A one and a zero among fillers, in both orders; the last place asks which came first."""
+    bags = rng.integers(3, 10, size=(size // 2, 7))
+    bags[:, 6] = 2
+    at = np.argsort(rng.random((size // 2, 6)), axis=1)[:, :2]
+    both = [bags.copy(), bags.copy()]
+    for tokens, pair in zip(both, ([0, 1], [1, 0]), strict=True):
+        np.put_along_axis(tokens, at, pair, axis=1)
+    targets, counted = np.zeros((2, size, 7))
+    zero_first = at[:, 0] < at[:, 1]
+    targets[:, 6] = np.concatenate([~zero_first, zero_first])
+    counted[:, 6] = 1
+    return Batch(np.concatenate(both), targets.astype(int), counted)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lowest", "highest"),
+    [
+        ({"layers": 2, "causal": False}, 0, 0.5),
+        ({"layers": 1, "causal": True}, 0, 0.5),
+        ({"layers": 2, "causal": True}, 0.95, 1),
+        ({"layers": 2, "causal": False, "positions": True}, 0.95, 1),
+    ],
+)
+def test_which_came_first_takes_positions_or_two_causal_layers(sizes, lowest, highest):
+    _, answer = learned(which_came_first, 200, seed=1, context=7, **sizes)
+    fresh = which_came_first(np.random.default_rng(79), 1000)
+    assert lowest <= (answer(fresh.tokens) == fresh.targets)[:, 6].mean() <= highest
+
+
+def test_what_two_exchanged_tokens_change_grows_with_depth_as_a_part_of_the_output():
+    mask, swap, parts = causal_mask(8), [1, 0, *range(2, 8)], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        still = rng.normal(size=(8, 16))
+        moved, part = still[swap], []
+        for _ in range(5):
+            W = rng.normal(size=(3, 16, 16)) / 4
+            still, moved = (Y + self_attention(Y, *W, mask=mask).output for Y in (still, moved))
+            part.append(np.linalg.norm(moved[swap] - still, axis=1) / np.linalg.norm(still, axis=1))
+        parts.append(part)
+    assert np.max(np.array(parts)[:, 0, 2:]) < 1e-12
+    assert np.min(np.array(parts)[:, 1:]) > 1e-4
+    assert (np.diff(np.median(parts, axis=0)[:, -1]) > 0).all()

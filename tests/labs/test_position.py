@@ -67,6 +67,19 @@ def test_a_causal_mask_notices_what_a_symmetric_bias_does_not():
         assert PositionLab(positions=kind, mask="causal").gaps["reversed"] > 0.1
 
 
+@pytest.mark.parametrize("positions", KINDS)
+def test_a_causal_mask_forbids_the_keys_after_the_query_and_no_other(positions):
+    free, masked = (
+        PositionLab(positions=positions, mask=mask, shift=7) for mask in ("none", "causal")
+    )
+    for shift in (0, 7):
+        assert np.isneginf(masked.curve(shift)[REACH + 1 :]).all()
+        np.testing.assert_array_equal(
+            masked.curve(shift)[: REACH + 1], free.curve(shift)[: REACH + 1]
+        )
+        assert np.isfinite(free.curve(shift)).all()
+
+
 def test_the_gap_of_the_present_order_is_that_of_its_outputs():
     order = [2, 0, 3, 1]
     lab = PositionLab(n=4, order=order, positions="sinusoidal")
@@ -126,6 +139,9 @@ def test_words():
         "The gap is 0 for the reversed order, 0.96 for the rotated one."
     )
     assert "becomes" in PositionLab(positions="sinusoidal").describe()
+    said = PositionLab(mask="causal", offset=3).describe()
+    assert "the score at offset 3 is forbidden by the mask: the key stands after its query." in said
+    assert "forbidden" not in PositionLab(mask="causal", offset=0).describe()
 
 
 @pytest.mark.parametrize("positions", KINDS)
@@ -139,5 +155,8 @@ def test_the_figure_has_a_table_two_curves_and_the_gaps(positions):
     assert (solid.get_linestyle(), dots.get_linestyle()) == ("-", "None")
     np.testing.assert_allclose(solid.get_ydata(), lab.curve())
     np.testing.assert_allclose(dots.get_ydata(), lab.curve(lab.shift))
+    assert "forbidden" not in [text.get_text() for text in curve.texts]
+    masked = PositionLab(positions=positions, mask="causal").figure().axes[1]
+    assert [text.get_text() for text in masked.texts] == ["forbidden"]
     assert [label.get_text() for label in bars.get_yticklabels()] == list(lab.gaps)
     assert len(lab.figure().axes[2].patches) == 3  # the order of the sentence has no gap to show

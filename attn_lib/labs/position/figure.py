@@ -26,7 +26,8 @@ def position_figure(
     offsets : ndarray, shape (k,)
         How many places the key stands after the query.
     curves : dict of str to ndarray, shape (k,)
-        Scores against the offset, by the name of the curve.
+        Scores against the offset, by the name of the curve. Where they are −∞, the picture says
+        that a mask forbids to read.
     gaps : dict of str to float
         ‖Attention(PX) − P Attention(X)‖ by the name of the order.
     title : str
@@ -47,6 +48,17 @@ def position_figure(
         for (name, scores), look in zip(curves.items(), ("-", "o"), strict=True):
             curve.plot(offsets, scores, look, ms=3.5, label=name)
         curve.set(title="Score against offset", xlabel="offset $j − i$")
+        hidden = np.isneginf(next(iter(curves.values())))
+        if hidden.any():
+            curve.axvspan(offsets[hidden].min() - 0.5, offsets[-1], color="0.93", lw=0)
+            curve.text(
+                offsets[hidden].mean(),
+                0.5,
+                "forbidden",
+                ha="center",
+                color="0.35",
+                transform=curve.get_xaxis_transform(),
+            )
         curve.margins(y=0.15)
         curve.legend(frameon=False, fontsize=7.5, handlelength=2.2, loc="upper left", ncols=2)
         _gap_bars(bars, gaps)

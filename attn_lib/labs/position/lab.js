@@ -104,8 +104,8 @@ function attend(scene, X, mask) {
   return { S, A, O: matmul(A, matmul(placed(scene, X, places), scene.W_V, n, d, D_V), n, n, D_V) };
 }
 
-/** Scores of a query at position REACH + shift for the keys around it, all the same token. */
-function curve(scene, token, shift) {
+/** Scores of a query at position REACH + shift for the keys around it, all the same token; −∞ where a mask forbids. */
+function curve(scene, token, shift, masked) {
   const { d, X, positions } = scene;
   const places = Array.from({ length: 2 * REACH + 1 }, (_, at) => at + shift);
   const [Q, K] = queriesAndKeys(
@@ -118,7 +118,8 @@ function curve(scene, token, shift) {
     places,
   );
   const bias = positions === "alibi" ? alibiBias(1, places.length, { slope: SLOPE, offset: REACH }) : undefined;
-  return attentionScores(Q.subarray(REACH * d, (REACH + 1) * d), K, { n: 1, m: places.length, width: d, bias });
+  const mask = masked === "causal" ? causalMask(REACH) : undefined;
+  return attentionScores(Q.subarray(REACH * d, (REACH + 1) * d), K, { n: 1, m: places.length, width: d, bias, mask });
 }
 
 /** What a position contributes: rows of a table (n×d), or ALiBi's bias (n×n). */
@@ -167,11 +168,11 @@ function arrange(scene, { n, d, order, mask }) {
 }
 
 /** A pair's scores against the offset, as it stands and moved on, with axes that hold them. */
-function move(scene, { query, shift }) {
+function move(scene, { query, shift, mask }) {
   const [before, after] = [0, shift].map((by) =>
-    Array.from(curve(scene, query, by), (score, at) => [at - REACH, score]),
+    Array.from(curve(scene, query, by, mask), (score, at) => [at - REACH, score]),
   );
-  const scores = [...before, ...after].map(([, score]) => score);
+  const scores = [...before, ...after].map(([, score]) => score).filter(Number.isFinite);
   const [low, high] = [Math.min(...scores), Math.max(...scores)];
   const margin = Math.max(0.08 * (high - low), 0.5 - (high - low) / 2); // a flat curve gets an axis too
   return {
@@ -183,6 +184,7 @@ function move(scene, { query, shift }) {
       text: (value) => fixed(value, 0),
     },
     y: { label: "score", domain: [low - margin, high + margin], text: (value) => fixed(value, 1) },
+    uprights: mask === "causal" ? [{ x: 0.5, text: "forbidden by the mask" }] : [],
     series: [
       { name: `query at ${REACH}`, points: before },
       { name: `query at ${REACH + shift}`, kind: "points", points: after },
@@ -203,10 +205,13 @@ function remember(compute) {
 /** One sentence that says what the picture shows. */
 function describe(score, shifted, gaps, { positions, offset, shift }) {
   const moves = Math.abs(shifted - score) < ROUNDING ? "stays" : `becomes ${fixed(shifted)}`;
+  const said =
+    score === -Infinity
+      ? "forbidden by the mask: the key stands after its query."
+      : `${fixed(score)} and ${moves} when both tokens move on by ${shift}.`;
   return (
-    `With ${NAMES[positions]} the score at offset ${fixed(offset, 0)} is ${fixed(score)} and ${moves} ` +
-    `when both tokens move on by ${shift}. The gap is ${gapText(gaps[0].value)} for the reversed ` +
-    `order, ${gapText(gaps[1].value)} for the rotated one.`
+    `With ${NAMES[positions]} the score at offset ${fixed(offset, 0)} is ${said} ` +
+    `The gap is ${gapText(gaps[0].value)} for the reversed order, ${gapText(gaps[1].value)} for the rotated one.`
   );
 }
 
@@ -237,8 +242,8 @@ const reasonFor = (positions, mask) =>
 
 const FORMULAS = {
   none: () => ["nothing is added"],
-  learned: () => ["a row of ", sym("P"), " added to each token"],
-  sinusoidal: () => ["a row of ", sym("P"), " added to each token"],
+  learned: () => ["row ", sym("p", "i"), " added to the token at ", sym("i")],
+  sinusoidal: () => ["row ", sym("p", "i"), " added to the token at ", sym("i")],
   alibi: () => ["−½|", sym("i"), " − ", sym("j"), "| added to the scores"],
   rope: () => ["cos, sin of each pair’s turn"],
 };
@@ -378,7 +383,7 @@ function build({ signal, set, state }) {
       const key = [positions, n, now.d, now.seed].join();
       const scene = sceneOf(key, now);
       result = arranged(`${key} ${now.mask} ${order}`, scene, now);
-      const pair = moved(`${key} ${query} ${shift}`, scene, now);
+      const pair = moved(`${key} ${query} ${shift} ${now.mask}`, scene, now);
       const [score, shifted] = [pair.before, pair.after].map((points) => points[REACH + offset][1]);
       const sentence = describe(score, shifted, result.gaps, now);
 
@@ -394,15 +399,16 @@ function build({ signal, set, state }) {
         x: pair.x,
         y: pair.y,
         series: pair.series,
+        uprights: pair.uprights,
         at: offset,
         width: width >= TABLE_PX + 300 ? width - TABLE_PX : width,
         sentence,
       });
       const change = shifted - score;
       meter.update({
-        [`score of query ${REACH}, key ${REACH + offset}:`]: fixed(score, 3),
-        [`of query ${REACH + shift}, key ${REACH + offset + shift}:`]: fixed(shifted, 3),
-        change: Math.abs(change) < ROUNDING ? "0" : fixed(change, 3),
+        [`score of query ${REACH}, key ${REACH + offset}:`]: forbidden(score),
+        [`of query ${REACH + shift}, key ${REACH + offset + shift}:`]: forbidden(shifted),
+        change: score === -Infinity ? "none" : Math.abs(change) < ROUNDING ? "0" : fixed(change, 3),
       });
       return sentence;
     },

@@ -188,11 +188,12 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
     def curve(self, shift: int = 0) -> np.ndarray:
         """Give the scores of a query at position 12 + shift for keys −12 … 12 places after it.
 
-        Query and keys are all the chosen token, so position alone tells the keys apart. No mask.
+        Query and keys are all the chosen token, so position alone tells the keys apart.
 
         Returns
         -------
         ndarray, shape (25,)
+            Under the causal mask a key after the query has the score −∞.
         """
         places = np.arange(shift, shift + 2 * REACH + 1)
         X = np.tile(self._scene().X[self.query], (len(places), 1))
@@ -200,7 +201,8 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
         alibi = self.positions == "alibi"
         slope = SLOPE if alibi else 0.0
         bias = alibi_bias(1, len(places), slopes=slope, offset=REACH, kind="symmetric")
-        return attention_scores(Q[REACH : REACH + 1], K, mask=bias)[0]
+        causal = causal_mask(1, len(places), offset=REACH) if self.mask == "causal" else None
+        return attention_scores(Q[REACH : REACH + 1], K, mask=combine_masks(bias, causal))[0]
 
     @property
     def score(self) -> float:
@@ -233,10 +235,13 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
     def describe(self) -> str:
         """Say whether the pair's score survives the shift, and which orders the layer notices."""
         before, after, gaps = self.score, self.shifted_score, self.gaps
-        moves = "stays" if abs(after - before) < ROUNDING else f"becomes {fixed(after)}"
+        if np.isneginf(before):
+            said = "forbidden by the mask: the key stands after its query. "
+        else:
+            moves = "stays" if abs(after - before) < ROUNDING else f"becomes {fixed(after)}"
+            said = f"{fixed(before)} and {moves} when both tokens move on by {self.shift}. "
         return (
-            f"With {NAMES[self.positions]} the score at offset {fixed(self.offset, 0)} is "
-            f"{fixed(before)} and {moves} when both tokens move on by {self.shift}. "
+            f"With {NAMES[self.positions]} the score at offset {fixed(self.offset, 0)} is {said}"
             f"The gap is {_gap(gaps['reversed'])} for the reversed order, "
             f"{_gap(gaps['rotated by one'])} for the rotated one."
         )
