@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import base64
 import html
 import inspect
-import io
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -109,20 +107,15 @@ def live(widget: Any, *, page: Any, alt: str = "", caption: str = "") -> Live:
     if hasattr(page, "savefig"):
         if not alt:
             raise ValueError("a figure in a page needs alt: say in words what it shows")
-        picture = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{_png(page)}">'
+        from attn_lib.svg import page_figure  # a reader may have no matplotlib
+
+        picture = page_figure(page, alt)
     else:
         picture = _html(page)
     under = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     return Live(
         widget, f'<figure class="live-page">{picture}{under}</figure>' if under else picture
     )
-
-
-def _png(figure: Any) -> str:
-    """Encode a matplotlib figure; no metadata, so that two builds agree."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=144, metadata={"Software": None})
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def _html(page: Any) -> str:

@@ -30,11 +30,30 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "book") from None
 
-_STOPS = json.loads((Path(__file__).parent / "colors.json").read_text())["light"]
-weights_cmap = LinearSegmentedColormap.from_list("attention_weights", _STOPS["weights"])
-scores_cmap = LinearSegmentedColormap.from_list("attention_scores", _STOPS["scores"])
+_STOPS = json.loads((Path(__file__).parent / "colors.json").read_text())
+
+
+def _cmaps(theme: str) -> dict[str, LinearSegmentedColormap]:
+    named = {f"attention_{kind}": stops for kind, stops in _STOPS[theme].items()}
+    return {name: LinearSegmentedColormap.from_list(name, stops) for name, stops in named.items()}
+
+
+weights_cmap, scores_cmap = _cmaps("light").values()
+dark_cmaps = _cmaps("dark")
 ACCENT, INK, MUTED, LINE = "#a34a17", "#1b1f24", "#57606a", "#d9dee4"
 COOL = "#2d6a8e"
+DARK = {  # the same role on dark paper
+    ACCENT: "#f0a06b",
+    COOL: "#7db8dd",
+    "#6742b5": "#bdaafd",
+    "#4a7a3a": "#8fc27c",
+    INK: "#dfe3e8",
+    MUTED: "#9aa4af",
+    LINE: "#3a424b",
+    "#cccccc": "#3a424b",  # matplotlib's frame of a legend
+    "#000000": "#dfe3e8",
+    "#ffffff": "#121417",
+}
 DASHES = ("-", (0, (6, 3)), (0, (2, 3)), (0, (8, 3, 2, 3)))  # no two lines differ in colour alone
 
 STYLE: dict[Any, Any] = {
@@ -64,6 +83,9 @@ STYLE: dict[Any, Any] = {
 
 def style() -> AbstractContextManager[None]:
     """Draw in the book's style inside a ``with`` block."""
+    from attn_lib.svg import show_in_pages  # which draws with this module
+
+    show_in_pages()
     return mpl.rc_context(STYLE)
 
 
@@ -162,9 +184,13 @@ def _numbers(ax: Axes, M: np.ndarray, image: AxesImage, digits: int) -> None:
     """Write each finite entry in its cell, black or white, whichever reads better."""
     for (i, j), value in np.ndenumerate(M):
         if np.isfinite(value):
-            color = image.cmap(image.norm(value))
-            ink = "black" if luminance(color[:3]) > 0.179 else "white"
+            ink = ink_on(image.cmap(image.norm(value)))
             ax.text(j, i, in_cell(value, digits), ha="center", va="center", color=ink, fontsize=7)
+
+
+def ink_on(color: Array) -> str:
+    """Choose black or white, whichever reads better on a colour."""
+    return "black" if luminance(color[:3]) > 0.179 else "white"
 
 
 def luminance(rgb: Array) -> float:

@@ -108,6 +108,10 @@ def test_pictures_say_what_they_show(built_book):
             alt = re.search(r'alt="([^"]*)"', image)
             assert alt and len(alt[1]) > 10, f"{path.name}: {image[:120]}"
             assert not alt[1].startswith("../_images"), f"{path.name}: {alt[1]}"
+        for drawing in re.findall(r"<svg\b[^>]*>", path.read_text(encoding="utf-8")):
+            if 'role="img"' in drawing:
+                words = re.search(r'aria-label="([^"]*)"', drawing)
+                assert words and len(words[1]) > 10, f"{path.name}: {drawing}"
 
 
 @pytest.mark.build

@@ -3,6 +3,7 @@
 from . import (
     assets,
     cache,
+    drawn,
     execute,
     garbage,
     mends,
@@ -20,6 +21,7 @@ BEHAVIOURS = (
     execute,
     assets,
     values,
+    drawn,
     numbering,
     mends,
     notebooks,
