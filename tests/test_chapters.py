@@ -95,7 +95,7 @@ def test_the_time_it_takes_is_measured(text):
 
     Who reads with a pencil takes longer; but all chapters are measured alike.
     """
-    said = re.search(r"\*Time:\* about (\d+) minutes; exercises (\d+) more\\.", text)
+    said = re.search(r"\*Time:\* about (\d+) minutes; exercises (\d+) more\.", text)
     assert said, "*Time:* about 45 minutes; exercises 60 more."
     rest = text.replace(section(text, "Exercises"), "")
     cells = CELL.findall(rest)
