@@ -262,7 +262,7 @@ def edge_effects(
     Notes
     -----
     One forward pass an edge. An edge that does nothing comes out as 0, up to a rounding error:
-    compare ranks with ``spearman(x, effects, decimals=9)``.
+    compare ranks with ``spearman(x, effects, decimals=9)``, beside its `spearman_ceiling`.
     """
     tokens = np.asarray(tokens)
     target_of = {"target": target, "query": query}

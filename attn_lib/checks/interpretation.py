@@ -309,12 +309,48 @@ def _verdicts():
     }
 
 
+def _volume(deviation=lambda row: row.std(), old=True):
+    """Give how long c is after a norm, with the direct path at two volumes."""
+    x, c = np.array([2.0, 2, -2, -2]), np.array([1.0, -1, 0, 0])
+    found = []
+    for row in (x, 2 * x):
+        change = (row + c) / deviation(row + c) - old * row / deviation(row)
+        found.append(np.sqrt(change @ change))
+    return np.array(found)
+
+
+def _volume_mistakes():
+    first = _volume()[0]
+    return {
+        "that is the length of c before the norm.": [np.sqrt(2), np.sqrt(2)],
+        "you divided c alone by the spread of the old row. The spread changes with c.": [
+            np.sqrt(2) / 2,
+            np.sqrt(2) / 4,
+        ],
+        "you divided by the length of the row. A norm divides by its standard deviation, which "
+        "is the length over √4 here.": _volume(lambda row: np.sqrt(row @ row)),
+        "you divided by the variance: take its root.": _volume(lambda row: row.var()),
+        "the variance of a norm is a mean over all four features, not over three.": (
+            _volume(lambda row: row.std(ddof=1))
+        ),
+        "that is how long the whole row is after the norm. Subtract what it was without c.": (
+            _volume(old=False)
+        ),
+        "twice the direct path leaves less of c, not more: it is the spread that doubles.": [
+            first,
+            2 * first,
+        ],
+        "the second number is for the direct path 2x.": [first, first],
+    }
+
+
 EXERCISES = {
     "ex-interp-lengths": by_hand(
         lambda: _lengths_right()[0] * _lengths(_lengths_right()[1]), _lengths_mistakes
     ),
     "ex-interp-ranks": by_hand(_ranks_right, _ranks_mistakes),
     "ex-interp-norms": check_edge_norms,
+    "ex-interp-volume": by_hand(_volume, _volume_mistakes),
     "ex-interp-cut": check_cut_edge,
     "ex-interp-construct": by_hand(
         lambda: _ends(-0.2, 0.1),

@@ -238,7 +238,7 @@ def _count_mistakes():
         return [total / 1e6, attention / total]
 
     return {
-        "that is the whole file. It holds a table of segment rows and a pooler too, which nothing "
+        "that is the published model whole, with segment rows and a pooler, which nothing "
         "here uses: count the parts of the list.": [22.713, attention / total],
         "you left W_O out, or counted three maps.": pair(total, attention * 3 / 4),
         "your share is of the six layers alone: the tables are parameters too.": [

@@ -108,7 +108,7 @@ WRONG = [
     (check_trace, lambda X, Y: trace_of_units(X.ravel()[None], Y.ravel()[None])[0], "one number"),
     (check_trace, lambda X, Y: np.linalg.norm(X - Y, axis=1), "distances"),
     (check_trace, lambda X, Y: trace_by_loops(X.T, Y.T), "coordinates for layers"),
-    ("ex-real-count", [22.713, 0.157], "that is the whole file"),
+    ("ex-real-count", [22.713, 0.157], "that is the published model"),
     ("ex-real-count", [22.56, 0.118], "you left W_O out"),
     ("ex-real-count", [22.56, 0.333], "your share is of the six layers"),
     ("ex-real-count", [61.59, 0.69], "you gave each of the twelve heads"),
