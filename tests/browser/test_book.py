@@ -74,6 +74,33 @@ def test_a_link_opens_the_chapter_at_its_lab(open_book):
     )
 
 
+def test_every_link_of_a_sentence_sets_its_lab(open_book, built_book, pages):
+    found = 0
+    for name in pages:
+        if "attn-set" not in (built_book / name).read_text():
+            continue
+        page = open_book(name)
+        for link in page.locator("a.attn-set").all():
+            link.evaluate("link => link.closest('details')?.setAttribute('open', '')")
+            lab, _, fields = link.get_attribute("href").removeprefix("#").partition("?")
+            link.click()
+            driver = LabDriver(page, f'figure[id="{lab}"]')
+            assert fields and driver.shown().notice == "", (name, link.get_attribute("href"))
+            found += 1
+    assert found
+
+
+def test_a_link_sets_its_lab_again_after_a_reader_has_moved_it(open_book):
+    page = open_book("book/index.html")
+    link, lab = page.locator("a.attn-set").first, labs_of(page)[0]
+    link.click()
+    chosen = lab.shown().words
+    lab.chip(0).click()
+    assert lab.shown().words != chosen
+    link.click()
+    assert lab.shown().words == chosen
+
+
 def test_the_books_theme_button_recolours_its_labs(open_book):
     page = open_book("book/index.html", color_scheme="light")
     seen = set()

@@ -62,14 +62,19 @@ function begin(figure) {
 
 function run() {
   const started = [...document.querySelectorAll("figure.attn-lab[data-lab]")].map(begin).filter(Boolean);
-  const follow = () => {
+  const follow = (block = /** @type {ScrollLogicalPosition} */ ("start")) => {
     const target = parseFragment(location.hash);
     const found = target && started.find(({ id }) => id === target.name);
     if (!found) return;
     if (target.fields.length) found.lab.apply(target.fields);
-    found.figure.scrollIntoView({ block: "start" });
+    found.figure.scrollIntoView({ block });
   };
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", () => follow());
+  // A link of the text sets a lab again after the reader has moved it: the address does not change then.
+  addEventListener("click", ({ target }) => {
+    const again = target instanceof Element && target.closest("a[href^='#']");
+    if (again && again.getAttribute("href") === location.hash) follow("nearest");
+  });
   follow();
 }
 
