@@ -154,7 +154,7 @@ def _move_below(legends: list[Legend], figure: Figure) -> float:
         words = (word.get_text() for word in legend.get_texts())
         lines |= dict(zip(words, legend.legend_handles, strict=True))
         legend.remove()
-    columns = 1 if max(map(len, lines)) > 24 else 2
+    columns = 1 if max(map(len, lines)) > 18 else 2
     options: Any = {"loc": "outside lower left", "ncols": columns, "frameon": False}
     figure.legend(list(lines.values()), list(lines), **options)
     return 0.2 * -(-len(lines) // columns)
