@@ -48,7 +48,7 @@ class TestSinks:
             np.linalg.norm(attention(Q, K, V, mask=np.where(m, bias, -np.inf)).output[-1])
             for m in (causal, near, kept)
         ]
-        assert sizes[1] > 3 * sizes[0] and 0.5 < sizes[2] / sizes[0] < 2
+        assert sizes[1] > 3 * max(sizes[0], sizes[2])
 
     def test_it_is_the_sink_and_not_the_window(self):
         """Without a sink nothing swells: the control."""
