@@ -34,7 +34,7 @@ class Noted(np.ndarray):
         return self._tell(function, inputs, options)
 
     def _tell(self, function, inputs, options):
-        seen: list[np.ndarray] = []
+        seen = []
         result = function(*_plain(inputs, seen), **_plain(options, []))
         if "out" in options:
             out = options["out"]
