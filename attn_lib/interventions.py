@@ -328,7 +328,7 @@ def spearman(x: Array, y: Array, *, decimals: int | None = None) -> float:
 
 @takes("x (*pairs)", "y (*pairs)")
 def spearman_ceiling(x: Array, y: Array, *, decimals: int | None = None) -> float:
-    """Give the largest rank correlation that any order of these x and these y could have.
+    """Give the largest rank correlation that their ties allow.
 
     Parameters
     ----------

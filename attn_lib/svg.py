@@ -106,8 +106,8 @@ def narrowed(figure: Figure) -> Figure:
     width, height = figure.get_size_inches()
     if width <= PHONE:
         return figure
-    panels = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
-    grids: Any = [ax.get_subplotspec().get_gridspec() for ax in panels]  # type: ignore[union-attr]
+    panels: list[Any] = [ax for ax in figure.axes if ax.get_subplotspec() is not None]
+    grids = [ax.get_subplotspec().get_gridspec() for ax in panels]
     columns = grids[0].ncols if grids else 1
     fit = min(columns, max(1, int(PHONE / (FEWEST * width / columns))))
     if columns > TABLE:

@@ -45,7 +45,6 @@ UNTAUGHT = {
     "copy_batch": "a task that RECIPES name",
     "reverse_batch": "a task that RECIPES name",
     "markov_batch": "a task that RECIPES name",
-    "sums_batch": "a task that RECIPES name",
     "init_reader": "a part of RECIPES",
     "reader_loss_and_gradients": "a part of RECIPES",
     "mean_of_heads": "a part of head_scores",

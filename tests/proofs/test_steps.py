@@ -46,7 +46,7 @@ class TestStepsAndProofs:
 
     def test_a_claim_is_printed_in_place_of_the_right_side(self):
         false = merged_tiles().claiming(sp.Symbol("wrong"))
-        assert str(false.steps[-1]) == "u / l = wrong" and not false.holds
+        assert str(false.steps[-1]) == "u / ell = wrong" and not false.holds
 
     def test_what_symbols_stand_for_is_put_in(self):
         y = sp.Symbol("y")
