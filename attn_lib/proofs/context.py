@@ -84,14 +84,14 @@ def temperature_limits() -> Proof:
 
 
 def gaussian_kernel() -> Proof:
-    """Prove that with keys of one length attention is a Gaussian kernel smoother."""
+    """Prove that with keys of equal length attention is a Gaussian kernel smoother."""
     q, K, l = symbols("q", 2), symbols("k", 3, 2), Symbol("l", positive=True)
     nearness = row(*(-(q - K[j, :]).dot(q - K[j, :]) / 2 for j in range(3)))
     corrected = row(*(q.dot(K[j, :]) - K[j, :].dot(K[j, :]) / 2 for j in range(3)))
     level = {K[j, 1]: sqrt(l**2 - K[j, 0] ** 2) for j in range(3)}
     kernel = r"\operatorname{softmax}(-\tfrac12\lVert\mathbf{q} - \mathbf{k}_j\rVert^2)"
     return Proof(
-        r"With keys of one length, softmax of dot products is a Gaussian kernel smoother.",
+        r"With keys of equal length, softmax of dot products is a Gaussian kernel smoother.",
         (
             equal(
                 r"Half the squared distance, multiplied out.",
@@ -117,7 +117,7 @@ def gaussian_kernel() -> Proof:
                 right_tex=r"\operatorname{softmax}(\mathbf{q}\cdot\mathbf{k}_j)",
             ),
             equal(
-                r"and with keys of one length $l$ their lengths are a shift too: the weights are "
+                r"and with keys of equal length $l$ their lengths are a shift too: the weights are "
                 r"the same.",
                 kernel,
                 softmax_rows(nearness.subs(level).applyfunc(sp.expand)),
