@@ -9,7 +9,6 @@ from attn_lib import attention, self_attention, softmax
 from attn_lib.examples import ACCOUNT, CHEF, RIVER, random_scene
 from attn_lib.minilm import read_export
 
-
 DATA = Path(__file__).resolve().parents[2] / "book/data"
 
 
