@@ -324,7 +324,7 @@ COLOURS = Dictionary(
 # Random scenes ---------------------------------------------------------------
 
 RANDOM_NOTE = (
-    "Drawn at random. Key width 8 keeps the first 8 coordinates of the same queries and keys."
+    "Drawn at random. A smaller key width keeps the first coordinates of the same queries and keys."
 )
 
 

@@ -65,7 +65,7 @@ def gaussian_scores(Q: Array, K: Array, *, bandwidth: float = 1.0) -> np.ndarray
     Notes
     -----
     ``−‖q − k‖²/2 = q·k − ‖q‖²/2 − ‖k‖²/2``. The softmax ignores ‖q‖², which is the same for every
-    key; so with keys of one length these weights are those of the dot product.
+    key; so with keys of equal length these weights are those of the dot product.
     """
     return -squared_distances(Q, K) / (2 * bandwidth**2)
 
@@ -95,7 +95,7 @@ def hard_weights(scores: Array, *, tie: float = 1e-9) -> np.ndarray:
 
 @takes("K (..., m, d_k)", length=finite)
 def with_length(K: Array, length: float) -> np.ndarray:
-    """Stretch each key to one length; its direction stays.
+    """Stretch all keys to the same length; its direction stays.
 
     Parameters
     ----------

@@ -5,7 +5,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attn_lib.checks.engine import WRONG_AXIS, Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import (
+    WRONG_AXIS,
+    Case,
+    Mistake,
+    Report,
+    by_hand,
+    check_function,
+    random_inputs,
+)
 from attn_lib.dot_product import attention, softmax
 
 __all__ = ["check_attention", "check_softmax"]
@@ -84,8 +92,47 @@ WEIGHT_MISTAKES = (
 )
 
 
+_LAST_AXIS = (
+    "on a matrix your numbers are right, with more or fewer axes they are not. The keys stand on "
+    "the *last* axis, `axis=-1`, whatever comes before it: a batch, heads, or nothing."
+)
+
+
+_OTHER_SHIFT = (
+    "you subtract something else than the largest score of a row. Where one score lies far above "
+    "the others, the largest exponent is still too large, exp overflows, and ∞/∞ is NaN."
+)
+
+
+SOFTMAX_MISTAKES = (
+    *WEIGHT_MISTAKES,
+    *(
+        Mistake("a matrix alone", _LAST_AXIS, make)
+        for make in (
+            lambda S: softmax(S, axis=1),
+            lambda S: np.array([softmax(row.ravel()).reshape(row.shape) for row in S]),
+            lambda S: np.array([bare_softmax(row - max(row)) for row in S]),
+        )
+    ),
+    *(
+        Mistake("another shift", _OTHER_SHIFT, make)
+        for make in (
+            lambda S: bare_softmax(S - S.mean(axis=-1, keepdims=True)),
+            lambda S: bare_softmax(S - S.min(axis=-1, keepdims=True)),
+            lambda S: bare_softmax(S - S[..., :1]),
+        )
+    ),
+    Mistake(
+        "scores clipped",
+        "you cut large scores off. Scores that lie above the limit become equal, and so do their "
+        "weights. Subtracting the largest score changes no difference.",
+        lambda S: bare_softmax(np.clip(S, -100, 100)),
+    ),
+)
+
+
 def check_softmax(function: Callable) -> Report:
-    """Check ``f(S)``, which gives the softmax of each row of a matrix of scores."""
+    """Check ``f(S)``, which gives the softmax of scores along the last axis."""
     large = np.array([[0.0, 1, 2, 3], [10000, 10001, 10002, 10003], [900, 903, 901, 902]])
     return check_function(
         function,
@@ -94,8 +141,11 @@ def check_softmax(function: Callable) -> Report:
             Case(random_inputs(0, S=(4, 6))),
             Case(random_inputs(1, S=(5, 3))),
             Case({"S": large}, "with scores in the thousands"),
+            Case({"S": np.array([[0.0, 2000, 1], [1, 0, 3000]])}, "with one score far off"),
+            Case(random_inputs(2, S=(2, 3, 4)), "three axes"),
+            Case(random_inputs(3, S=(5,)), "one axis"),
         ],
-        mistakes=WEIGHT_MISTAKES,
+        mistakes=SOFTMAX_MISTAKES,
         returns=("weights",),
     )
 
@@ -261,3 +311,69 @@ def check_attention(function: Callable) -> Report:
         mistakes=ATTENTION_MISTAKES,
         returns=("weights", "output"),
     )
+
+
+_SOUP = np.array([0, 0, 1, 2.0])  # the query of *soup* times the keys of the, soup, was, bland
+
+
+def _soup_mistakes() -> dict[str, np.ndarray]:
+    return {
+        "you forgot to divide the dot products by √2.": softmax(_SOUP),
+        "you divided by 2, the width of a key. It is its root, √2.": softmax(_SOUP / 2),
+        "this is the row of *bland*. Take the query of *soup*, (0, 2).": softmax(
+            np.array([0, 4, 2, 0]) / math.sqrt(2)
+        ),
+        "you compared *soup* with token vectors. A query meets keys, in which a quality counts "
+        "half.": softmax(2 * _SOUP / math.sqrt(2)),
+        "these are the powers. Divide them by their total.": np.exp(_SOUP / math.sqrt(2)),
+        "these are the scores. Raise e to each, and divide by the total.": _SOUP / math.sqrt(2),
+        "you divided the scores by their sum, without e.": _SOUP / _SOUP.sum(),
+    }
+
+
+EXERCISES: dict[str, Callable] = {
+    "ex-qkv-soup": by_hand(lambda: softmax(_SOUP / math.sqrt(2)), mistakes=_soup_mistakes),
+    "ex-qkv-shapes": by_hand(
+        [110, 49, 110, 196],
+        mistakes={
+            "(b) and (d): you took the values to be as wide as the keys. W_V is 10 × 3.": [
+                120,
+                49,
+                120,
+                196,
+            ],
+            "(b) and (d): the key map has a matrix of its own. Count W_Q, W_K and W_V.": [
+                70,
+                49,
+                70,
+                196,
+            ],
+            "(b) and (d): you counted the entries of Q, K and V. These are computed; what is "
+            "learned are the three maps.": [77, 49, 154, 196],
+            "(d): the maps do not contain n. A longer sentence needs no further numbers.": [
+                110,
+                49,
+                220,
+                196,
+            ],
+            "(d): both sides of the table of scores double.": [110, 49, 110, 98],
+            "(c): every query meets every key, its own too.": [110, 42, 110, 182],
+        },
+        tol=0.4,
+    ),
+    "ex-qkv-softmax": check_softmax,
+    "ex-qkv-attention": check_attention,
+    "ex-qkv-rank": by_hand(
+        [1, 5],
+        mistakes={
+            "the rank of A: the theorem speaks of S. Softmax is no matrix product, so A need not "
+            "keep the rank. Ask numpy.": [1, 1],
+            "the rank of S: it is a product of a column and a row, whatever its size.": [5, 5],
+            "these are the other way round: S first, then A.": [5, 1],
+            "both ranks are bounded by n = 5, but a product of a 5 × 1 and a 1 × 5 matrix is "
+            "bounded by 1.": [4, 4],
+            "a table that is not 0 everywhere has at least rank 1.": [0, 5],
+        },
+        tol=0.4,
+    ),
+}

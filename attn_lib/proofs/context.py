@@ -26,7 +26,7 @@ __all__ = [
 def output_in_hull() -> Proof:
     """Prove that weights are positive shares, so an output lies between the values."""
     s, a = symbols("s", 3), symbols("a", 3, positive=True)
-    low, rise = Symbol("m", real=True), symbols("r", 3, nonnegative=True)
+    low, rise = Symbol("c", real=True), symbols("g", 3, nonnegative=True)
     values = rise + low * ones(1, 3)
     weights = softmax(*s)
     return Proof(
@@ -37,19 +37,19 @@ def output_in_hull() -> Proof:
             at_least(r"A power is positive, whatever the score.", "a_1", weights[0], 0),
             equal(r"Numerators sum to the denominator.", r"\sum_j a_j", sum(weights), 1),
             let(
-                r"Measure the values in any direction: the smallest is $m$, the others are $r_j$ "
-                r"above it, with $r_j \ge 0$.",
+                r"Measure the values in any direction: the smallest is $c$, the others are $g_j$ "
+                r"above it, with $g_j \ge 0$.",
                 r"\mathbf{v}",
                 values,
             ),
             equal(
-                r"Since the weights sum to 1, the output exceeds $m$ by the average excess,",
-                r"\sum_j a_j v_j - m",
+                r"Since the weights sum to 1, the output exceeds $c$ by the average excess,",
+                r"\sum_j a_j v_j - c",
                 a.dot(values) - low,
                 a.dot(rise),
                 where={a[2]: 1 - a[0] - a[1]},
             ),
-            at_least(r"and that is not negative.", r"\sum_j a_j r_j", a.dot(rise), 0),
+            at_least(r"and that is not negative.", r"\sum_j a_j g_j", a.dot(rise), 0),
         ),
     )
 
@@ -84,14 +84,14 @@ def temperature_limits() -> Proof:
 
 
 def gaussian_kernel() -> Proof:
-    """Prove that with keys of one length attention is a Gaussian kernel smoother."""
-    q, K, l = symbols("q", 2), symbols("k", 3, 2), Symbol("l", positive=True)
+    """Prove that with keys of equal length attention is a Gaussian kernel smoother."""
+    q, K, c = symbols("q", 2), symbols("k", 3, 2), Symbol("c", positive=True)
     nearness = row(*(-(q - K[j, :]).dot(q - K[j, :]) / 2 for j in range(3)))
     corrected = row(*(q.dot(K[j, :]) - K[j, :].dot(K[j, :]) / 2 for j in range(3)))
-    level = {K[j, 1]: sqrt(l**2 - K[j, 0] ** 2) for j in range(3)}
+    level = {K[j, 1]: sqrt(c**2 - K[j, 0] ** 2) for j in range(3)}
     kernel = r"\operatorname{softmax}(-\tfrac12\lVert\mathbf{q} - \mathbf{k}_j\rVert^2)"
     return Proof(
-        r"With keys of one length, softmax of dot products is a Gaussian kernel smoother.",
+        r"With keys of equal length, softmax of dot products is a Gaussian kernel smoother.",
         (
             equal(
                 r"Half the squared distance, multiplied out.",
@@ -117,7 +117,7 @@ def gaussian_kernel() -> Proof:
                 right_tex=r"\operatorname{softmax}(\mathbf{q}\cdot\mathbf{k}_j)",
             ),
             equal(
-                r"and with keys of one length $l$ their lengths are a shift too: the weights are "
+                r"and with keys of equal length $c$ their lengths are a shift too: the weights are "
                 r"the same.",
                 kernel,
                 softmax_rows(nearness.subs(level).applyfunc(sp.expand)),

@@ -91,10 +91,10 @@ def softmax_shift() -> Proof:
     """Prove that softmax ignores a shift of its row, so a bias on all keys cancels."""
     s, a = symbols("s", 3), symbols("a", 3)
     q, b, K = symbols("q", 2), symbols("b", 2), symbols("k", 3, 2)
-    c, m, i = sp.symbols("c m i", real=True)
+    c, i, slope = sp.symbols("c i lambda", real=True)
     biased = K + ones(3, 1) * b
-    by_distance = row(*(s[j] - m * (i - j) for j in range(3)))
-    by_place = row(*(s[j] + m * j for j in range(3)))
+    by_distance = row(*(s[j] - slope * (i - j) for j in range(3)))
+    by_place = row(*(s[j] + slope * j for j in range(3)))
     return Proof(
         r"Softmax ignores a constant added to its row; so a bias that all keys share cancels.",
         (
@@ -107,12 +107,12 @@ def softmax_shift() -> Proof:
                 where=stand_for(a, softmax(*s)),
             ),
             equal(
-                r"In a causal row ALiBi's loss $m(i - j)$ and a gain $mj$ differ by $mi$, the same "
-                r"for every key.",
-                r"\operatorname{softmax}(s_j - m(i - j))",
+                r"In a causal row ALiBi's loss $\lambda(i - j)$ and a gain $\lambda j$ differ by "
+                r"$\lambda i$, the same for every key.",
+                r"\operatorname{softmax}(s_j - \lambda(i - j))",
                 softmax_rows(by_distance),
                 softmax_rows(by_place),
-                right_tex=r"\operatorname{softmax}(s_j + mj)",
+                right_tex=r"\operatorname{softmax}(s_j + \lambda j)",
             ),
             equal(
                 r"A bias $\mathbf{b}$ on every key adds one number to the row of a query.",
@@ -165,36 +165,36 @@ def score_rank() -> Proof:
 
 
 def only_products_matter() -> Proof:
-    """Prove that W_Q M with W_K M⁻ᵀ, and W_V M with M⁻¹ W_O, change nothing."""
+    """Prove that W_Q C with W_K C⁻ᵀ, and W_V C with C⁻¹ W_O, change nothing."""
     X, W_Q, W_K = symbols("x", 2, 2), symbols("q", 2, 2), symbols("k", 2, 2)
-    W_V, W_O, M = symbols("v", 2, 2), symbols("o", 2, 2), symbols("m", 2, 2)
-    inverse, scores = M.inv(), X * W_Q * (X * W_K).T
+    W_V, W_O, C = symbols("v", 2, 2), symbols("o", 2, 2), symbols("c", 2, 2)
+    inverse, scores = C.inv(), X * W_Q * (X * W_K).T
     return Proof(
         r"The weights act only through the products $W_Q W_K^\top$ and $W_V W_O$.",
         (
-            let(r"Take any invertible matrix, here 2 × 2.", "M", M),
+            let(r"Take any invertible matrix, here 2 × 2.", "C", C),
             equal(
-                r"Between queries and keys it meets its inverse.", r"M M^{-1}", M * inverse, eye(2)
+                r"Between queries and keys it meets its inverse.", r"C C^{-1}", C * inverse, eye(2)
             ),
             differ(
-                r"(Turned alike, queries and keys give other scores, unless $M$ is orthogonal.)",
-                r"(X W_Q M)(X W_K M)^\top",
-                (X * W_Q * M) * (X * W_K * M).T,
+                r"(Turned alike, queries and keys give other scores, unless $C$ is orthogonal.)",
+                r"(X W_Q C)(X W_K C)^\top",
+                (X * W_Q * C) * (X * W_K * C).T,
                 scores,
                 right_tex=r"X W_Q W_K^\top X^\top",
             ),
             equal(
                 r"Between values and output it does too; the weights $A$ mix rows and stay out of "
                 r"it.",
-                r"(X W_V M)(M^{-1} W_O)",
-                (X * W_V * M) * (inverse * W_O),
+                r"(X W_V C)(C^{-1} W_O)",
+                (X * W_V * C) * (inverse * W_O),
                 X * W_V * W_O,
                 right_tex=r"X W_V W_O",
             ),
             equal(
                 r"Keys turned the opposite way give the same scores.",
-                r"(X W_Q M)(X W_K M^{-\top})^\top",
-                (X * W_Q * M) * (X * W_K * inverse.T).T,
+                r"(X W_Q C)(X W_K C^{-\top})^\top",
+                (X * W_Q * C) * (X * W_K * inverse.T).T,
                 scores,
                 right_tex=r"X W_Q W_K^\top X^\top",
             ),

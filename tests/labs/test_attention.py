@@ -134,8 +134,14 @@ def test_the_sentence_names_the_most_read_and_the_entropy():
         "bland reads soup most (weight 0.57), then tasted (0.26); "
         "its entropy is 1.65 of at most 3.17 bits."
     )
-    first = AttentionLab(mask="causal", query=0).describe()
-    assert first == "The reads The most (weight 1.00); its entropy is 0.00 of at most 3.17 bits."
+
+
+@pytest.mark.parametrize(("query", "most"), [(0, "0.00"), (3, "2.00"), (8, "3.17")])
+def test_under_a_mask_the_most_bits_are_those_of_the_keys_that_may_be_read(query, most):
+    lab = AttentionLab(mask="causal", query=query, temperature=100.0)
+    assert lab.describe().endswith(f"of at most {most} bits.")
+    moved = AttentionLab(mask="causal", query=query, order=[*range(8, -1, -1)])
+    assert moved.describe().endswith(f"of at most {np.log2(9 - query):.2f} bits.")
 
 
 def test_a_scene_of_one_token():

@@ -12,7 +12,7 @@ W, U, X = symbols("q", 2, 2), symbols("k", 2, 2), symbols("x", 2, 2)
 FALSE = {
     "a bias on the keys changes nothing in the scores": (softmax_shift, 3, sp.zeros(1, 3)),
     "both maps turned alike give the same scores": (only_products_matter, 2, lambda s: s.left),
-    "the factor M is lost between queries and keys": (only_products_matter, -1, X * W * U * X.T),
+    "the factor C is lost between queries and keys": (only_products_matter, -1, X * W * U * X.T),
     "two rows are dependent already": (score_rank, 2, lambda step: step.left),
 }
 
@@ -25,7 +25,7 @@ class TestATokensOwnScore:
     k, l = symbols("k", 2), symbols("l", 2)
     lead, gap = k.dot(k) - k.dot(l), (k - l).dot(k - l) / 2
 
-    def test_no_key_of_one_length_beats_it(self):
+    def test_no_key_of_equal_length_beats_it(self):
         longer = (self.k.dot(self.k) - self.l.dot(self.l)) / 2
         assert Step("", self.lead, self.gap + longer).holds  # longer is 0 if lengths are equal
         assert Step("", self.gap, sp.Integer(0), "≥").holds

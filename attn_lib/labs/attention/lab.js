@@ -110,8 +110,11 @@ function attend({ tokens, outputs, Q, K, V, n, width, d_v }, state) {
   };
 }
 
+/** Entropy of a row that is even over the keys it may read. */
+const mostBits = (S, row, n) => Math.log2(S.subarray(row * n, row * n + n).filter((score) => score > -Infinity).length);
+
 /** One sentence that says what the picture shows. */
-function describe({ n, tokens, A, row }) {
+function describe({ n, tokens, S, A, row }) {
   const weights = Array.from(A.subarray(row * n, row * n + n), (weight, j) => [weight, tokens[j]]).sort(
     (a, b) => b[0] - a[0],
   );
@@ -119,7 +122,7 @@ function describe({ n, tokens, A, row }) {
   const then = second && second[0] >= 0.005 ? `, then ${second[1]} (${fixed(second[0])})` : "";
   return (
     `${tokens[row]} reads ${first[1]} most (weight ${fixed(first[0])})${then}; its entropy is ` +
-    `${fixed(entropyBits(A, row * n, n))} of at most ${fixed(Math.log2(n))} bits.`
+    `${fixed(entropyBits(A, row * n, n))} of at most ${fixed(mostBits(S, row, n))} bits.`
   );
 }
 
@@ -320,7 +323,7 @@ function build({ model, signal, set, state }) {
       });
       meter.update({
         "largest weight": fixed(Math.max(...a)),
-        entropy: [`${fixed(entropyBits(A, row * n, n))} bits`, ` of at most ${fixed(Math.log2(n))}`],
+        entropy: [`${fixed(entropyBits(A, row * n, n))} bits`, ` of at most ${fixed(mostBits(S, row, n))}`],
       });
       return sentence;
     },

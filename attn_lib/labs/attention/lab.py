@@ -198,12 +198,14 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
 
     def describe(self) -> str:
         """Say what the chosen query reads most, and how widely it spreads."""
-        tokens, a = self.tokens, self.weights[self.query_row]
+        result, tokens = self.result, self.tokens
+        a = result.weights[self.query_row]
+        readable = np.isfinite(result.scores[self.query_row]).sum()
         first, *others = np.argsort(-a, kind="stable")
         then = "".join(f", then {tokens[j]} ({a[j]:.2f})" for j in others[:1] if a[j] >= 0.005)
         return (
             f"{tokens[self.query_row]} reads {tokens[first]} most (weight {a[first]:.2f}){then}; "
-            f"its entropy is {entropy(a):.2f} of at most {np.log2(len(a)):.2f} bits."
+            f"its entropy is {entropy(a):.2f} of at most {np.log2(readable):.2f} bits."
         )
 
     def figure(self) -> Figure:

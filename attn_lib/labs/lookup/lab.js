@@ -205,7 +205,7 @@ function build({ model, signal, set, state }) {
     temperature: temperature({ ...TEMPERATURES, signal, onInput: (value) => set({ temperature: value }) }),
     one_length: checkbox({
       control: "one_length",
-      label: "keys of one length",
+      label: "keys of equal length",
       signal,
       onInput: (one_length) => set({ one_length }),
     }),

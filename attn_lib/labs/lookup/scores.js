@@ -21,7 +21,7 @@ export function hardWeights(S, tie = 1e-9) {
   return wins.map((win) => win / (count || 1));
 }
 
-/** Every key stretched to one length. */
+/** Every key stretched to the same length. */
 export function withLength(K, length) {
   return K.map((coordinate, at) => coordinate * (length / Math.hypot(K[at & ~1], K[at | 1])));
 }
