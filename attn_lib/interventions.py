@@ -351,4 +351,5 @@ def spearman_ceiling(x: Array, y: Array, *, decimals: int | None = None) -> floa
     Both sorted: by the rearrangement inequality no other pairing has a larger sum of products.
     """
     known = ~(np.isnan(x) | np.isnan(y))
-    return spearman(np.sort(x[known]), np.sort(y[known]), decimals=decimals)
+    x, y = np.sort(x[known]), np.sort(y[known])
+    return spearman(x, y, decimals=decimals)
