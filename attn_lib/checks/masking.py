@@ -293,8 +293,9 @@ LEAKS_MISTAKES = {  # single slips come first: two answers leave no room to tell
     "denominator of the allowed ones.": [0, 1, 1, 0, 0],
     "what decides is what the numbers are made from, not whether the weights above the diagonal "
     "are 0. They are 0 in all five.": [0, 0, 0, 0, 0],
-    "A and D are honest. Later tokens enter, but drop out again in A, and in D they come in at "
-    "their own place only.": [1, 1, 1, 1, 1],
+    "a sum over tokens need not leak: it may stop at the own place, or drop out again.": [
+        1, 1, 1, 1, 1,
+    ],
 }  # fmt: skip
 
 EXERCISES = {

@@ -207,7 +207,7 @@ WRONG = [
     (DETECT, [0, 1, 1, 1, 1], "D is honest"),
     (DETECT, [0, 1, 1, 0, 0], "look at E again"),
     (DETECT, [0, 0, 0, 0, 0], "what decides is what the numbers are made from"),
-    (DETECT, [1, 1, 1, 1, 1], "A and D are honest"),
+    (DETECT, [1, 1, 1, 1, 1], "a sum over tokens need not leak"),
 ]
 
 test_wrong_answers_are_named = named(WRONG)
