@@ -4,7 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attn_lib.checks.engine import WRONG_AXIS, Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import (
+    WRONG_AXIS,
+    Case,
+    Mistake,
+    Report,
+    by_hand,
+    check_function,
+    random_inputs,
+)
 from attn_lib.checks.qkv import allowed, mix, scaled
 from attn_lib.dot_product import cross_attention, softmax
 
@@ -181,3 +189,77 @@ def check_null_weights(function: Callable) -> Report:
         mistakes=NULL_WEIGHT_MISTAKES,
         returns=("weights",),
     )
+
+
+POTS = np.array([80.0, 20, 60])  # degrees of soup, bread, tea
+
+
+def _answered(scores, weights=None) -> np.ndarray:
+    """Give the three weights and the temperature that they read."""
+    weights = softmax(np.asarray(scores)) if weights is None else np.asarray(weights)
+    return np.append(weights, weights @ POTS)
+
+
+def _third_mistakes() -> dict[str, np.ndarray]:
+    asked = np.array([4.0, 4, 0])
+    powers = np.exp(asked / np.sqrt(3))
+    return {
+        "you forgot to divide by √3.": _answered(asked),
+        "you divided by √4. That is the width of a source row; keys have width 3.": _answered(
+            asked / 2
+        ),
+        "you divided by 3, not by its root.": _answered(asked / 3),
+        "you left out W_Q: the query is four times the question.": _answered(
+            asked / 4 / np.sqrt(3)
+        ),
+        "these are the powers. Divide them by their sum.": _answered(asked, powers),
+        "tea has the score 0, and e⁰ = 1: no weight is zero.": _answered(asked, [0.5, 0.5, 0]),
+        "you averaged all three. The question decides.": _answered([0.0, 0, 0]),
+        "the weights are right. The answer mixes the temperatures by them.": np.append(
+            _answered(asked / np.sqrt(3))[:3], 100
+        ),
+    }
+
+
+COUNTED_MISTAKES = {
+    "(b): W_K and W_V act on rows of the source, so they have 20 rows.": [168, 180, 9, 45],
+    "(b): values have a width of their own, 6.": [208, 180, 9, 45],
+    "(b): the maps do not depend on how many tokens there are.": [1320, 180, 9, 45],
+    "(c): a score is a dot product of four products.": [248, 45, 9, 45],
+    "(c): this counts a table of 5 by 5, the reader with itself.": [248, 100, 9, 45],
+    "(c): mixing the values is not part of the scores.": [248, 450, 9, 45],
+    "(d): with K kept it is fewer.": [248, 180, 45, 9],
+    "(d): a source has 9 rows; you counted those of the reader.": [248, 180, 5, 25],
+    "(d): you counted passes over the source. Each projects 9 rows.": [248, 180, 1, 5],
+}
+
+PLACES = np.random.default_rng(67).permutation(12) + 1  # drawn in the chapter the same way
+
+
+def _place_mistakes() -> dict[str, np.ndarray]:
+    backwards, found = np.arange(12, 0, -1), PLACES
+    return {
+        "you count from 0. Add 1.": found - 1,
+        "you read the columns: for each source place, the position that reads it. A row is a "
+        "reader position.": np.argsort(found) + 1,
+        "that is the anti-diagonal of the old task. Train on the new pairs.": backwards,
+        "you have the sources reversed: place 1 is the first column.": 13 - found,
+        "that is the diagonal: each position would copy its own place.": np.arange(1, 13),
+        "you start one position too late: the first row is the first letter that is written.": (
+            np.roll(found, -1)
+        ),
+        "a row is one place, so this cannot be: all of them the same.": np.full(12, found[0]),
+    }
+
+
+EXERCISES = {
+    "ex-cross-third": by_hand(
+        lambda: _answered(np.array([4.0, 4, 0]) / np.sqrt(3)),
+        mistakes=_third_mistakes,
+        tol=[0.005, 0.005, 0.005, 0.6],
+    ),
+    "ex-cross-count": by_hand([248, 180, 9, 45], mistakes=COUNTED_MISTAKES),
+    "ex-cross-align": by_hand(PLACES, mistakes=_place_mistakes),
+    "ex-cross-code": check_cross_attention,
+    "ex-cross-null": check_null_weights,
+}

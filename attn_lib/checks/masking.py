@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attn_lib.checks.engine import Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import Case, Mistake, Report, by_hand, check_function, random_inputs
 from attn_lib.checks.qkv import ATTENTION_MISTAKES, allowed, bare_softmax, mix, scaled
 from attn_lib.dot_product import attention, softmax
 from attn_lib.masks import causal_mask
@@ -37,6 +37,12 @@ CAUSAL_MASK_MISTAKES = (
         lambda n, m, offset: causal_mask(n, m),
     ),
     Mistake(
+        "offset guessed from the shape",
+        "you align the last query with the last key, whatever the offset is. The offset says where "
+        "the queries stand; the shape does not.",
+        lambda n, m, offset: causal_mask(n, m, offset=m - n),
+    ),
+    Mistake(
         "offset subtracted",
         "the offset counts keys *before* the first query's own, so it adds: j ≤ i + offset.",
         lambda n, m, offset: causal_mask(n, m, offset=-offset),
@@ -56,7 +62,9 @@ def check_causal_mask(function: Callable) -> Report:
         function,
         right=lambda n, m, offset: causal_mask(n, m, offset=offset),
         cases=[
+            Case({"n": 3, "m": 6, "offset": 2}, "a key beyond the last query"),
             Case({"n": 3, "m": 5, "offset": 2}, "last query with last key"),
+            Case({"n": 2, "m": 5, "offset": 0}, "first query with first key"),
             Case({"n": 4, "m": 4, "offset": 0}),
             Case({"n": 5, "m": 3, "offset": -2}, "more queries than keys"),
         ],
@@ -243,3 +251,58 @@ def check_document_mask(function: Callable) -> Report:
         mistakes=DOCUMENT_MASK_MISTAKES,
         returns=("mask",),
     )
+
+
+def _row_mistakes() -> dict[str, np.ndarray]:
+    powers, keep = np.array([4.0, 1, 3, 8]), np.array([1, 1, 1, 0])
+    return {
+        "a forbidden score of 0 still has e⁰ = 1.": np.array([4.0, 1, 3, 1]) / 9,
+        "what is left does not sum to 1: the forbidden key has taken its share away.": (
+            powers * keep / powers.sum()
+        ),
+        "you left the future in: key 4 stands behind query 3.": powers / powers.sum(),
+        "these are the powers. Divide them by their sum.": powers * keep,
+        "query 3 may read key 3, its own: j ≤ i.": [0.8, 0.2, 0, 0],
+        "the weights of what is left are not even: the scores still count.": keep / 3,
+        "you hid the past: query 3 may read keys 1, 2 and 3.": [0, 0, 3 / 11, 8 / 11],
+    }
+
+
+COUNT_MISTAKES = {
+    "a query may read its own key too.": [21, 11, 24, 0.5],
+    "a window of 3 counts the own key: two keys before it, not three.": [28, 22, 29, 0.5],
+    "the first rows have no three keys to read.": [28, 21, 29, 0.5],
+    "pairs inside the prefix on and below its diagonal are in the causal count already.": [
+        28, 18, 32, 0.5,
+    ],
+    "inside the prefix every query reads every key, the later one too.": [28, 18, 28, 0.5],
+    "(d) asks for large n; this is the share for n = 7.": [28, 18, 29, 21 / 49],
+    "(d) asks for the share that is saved, as n grows.": [28, 18, 29, 28 / 49],
+    "you counted the forbidden pairs.": [21, 31, 20, 0.5],
+}  # fmt: skip
+
+LEAKS_MISTAKES = {  # single slips come first: two answers leave no room to tell more apart
+    "A is honest. What it subtracts is made from later scores too, but it is one number for the "
+    "whole row, and softmax ignores a shift of its row.": [1, 1, 1, 0, 1],
+    "look at B again. One later token with a large score makes all scores of earlier rows "
+    "smaller.": [0, 0, 1, 0, 1],
+    "look at C again. The mean is taken over all tokens, later ones too, before the mask is "
+    "there.": [0, 1, 0, 0, 1],
+    "D is honest. A running sum at position i holds tokens 1 to i.": [0, 1, 1, 1, 1],
+    "look at E again. The forbidden weights are gone, but their powers still stand in the "
+    "denominator of the allowed ones.": [0, 1, 1, 0, 0],
+    "what decides is what the numbers are made from, not whether the weights above the diagonal "
+    "are 0. They are 0 in all five.": [0, 0, 0, 0, 0],
+    "a sum over tokens need not leak: it may stop at the own place, or drop out again.": [
+        1, 1, 1, 1, 1,
+    ],
+}  # fmt: skip
+
+EXERCISES = {
+    "ex-mask-row": by_hand([0.5, 0.125, 0.375, 0], mistakes=_row_mistakes),
+    "ex-mask-count": by_hand([28, 18, 29, 0.5], mistakes=COUNT_MISTAKES),
+    "ex-mask-detect": by_hand([0, 1, 1, 0, 1], mistakes=LEAKS_MISTAKES),
+    "ex-mask-causal": check_causal_mask,
+    "ex-mask-attention": check_masked_attention,
+    "ex-mask-documents": check_document_mask,
+}

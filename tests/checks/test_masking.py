@@ -41,7 +41,40 @@ def by_blocks(documents):
     return mask
 
 
+def causal_by_rows(n, m, offset):
+    mask = np.zeros((n, m), bool)
+    for i in range(n):
+        mask[i, : max(0, i + offset + 1)] = True
+    return mask
+
+
+def same_text_and_not_later(documents):
+    i, j = np.indices((len(documents),) * 2)
+    return (j <= i) & (documents[i] == documents[j])
+
+
+def by_start_of_text(documents):
+    """A text begins where the number changes; a token reads from there up to itself."""
+    begins = [
+        max(k for k in range(i + 1) if k == 0 or documents[k] != documents[k - 1])
+        for i in range(len(documents))
+    ]
+    return [[begins[i] <= j <= i for j in range(len(documents))] for i in range(len(documents))]
+
+
+ROW, COUNT, DETECT = "ex-mask-row", "ex-mask-count", "ex-mask-detect"
+
 RIGHT = [
+    (ROW, [0.5, 0.125, 0.375, 0]),
+    (ROW, (1 / 2, 1 / 8, 3 / 8, 0)),
+    (ROW, [[0.5, 0.12, 0.38, 0.0]]),  # rounded to two decimals, half to even
+    (ROW, np.array([0.5, 0.13, 0.38, 0])),
+    (COUNT, [28, 18, 29, 0.5]),
+    (COUNT, (7 * 8 / 2, 3 * 7 - 3, 7 * 8 / 2 + 1, 1 / 2)),
+    (COUNT, [[28.0, 18.0, 29.0, 0.50]]),
+    (DETECT, [0, 1, 1, 0, 1]),
+    (DETECT, [False, True, True, False, True]),
+    (DETECT, np.array([[0.0, 1, 1, 0, 1]])),
     (check_masked_attention, lambda Q, K, V, keep: attention(Q, K, V, mask=keep).output),
     (check_masked_attention, masked_by_choice),
     (check_masked_attention, masked_by_minus_infinity),
@@ -50,8 +83,12 @@ RIGHT = [
         check_causal_mask,
         lambda n, m, offset: [[j <= i + offset for j in range(m)] for i in range(n)],
     ),
+    (check_causal_mask, causal_by_rows),
+    (check_causal_mask, lambda n, m, offset: np.arange(m) <= np.arange(n)[:, None] + offset),
     (check_document_mask, by_loops),
     (check_document_mask, by_blocks),
+    (check_document_mask, same_text_and_not_later),
+    (check_document_mask, by_start_of_text),
 ]
 
 test_right_answers_pass = accepted(RIGHT)
@@ -125,6 +162,52 @@ WRONG = [
         lambda n, m, offset: np.triu(np.full((n, m), -np.inf), offset + 1),
         "float mask",
     ),
+    (check_causal_mask, lambda n, m, offset: np.tri(n, m, m - n) > 0, "offset guessed from the"),
+    (check_causal_mask, lambda n, m, offset: np.ones((n, m), bool), None),
+    (check_document_mask, lambda d: np.equal.outer(d, d), "not causal"),
+    (check_document_mask, lambda d: np.tri(len(d)) > 0, "texts not kept apart"),
+    (
+        check_document_mask,
+        lambda d: (np.tri(len(d)) > 0) & np.greater_equal.outer(d, d),
+        None,  # a text reads those before it whose numbers are smaller
+    ),
+    (
+        check_document_mask,
+        lambda d: (np.tri(len(d)) > 0) | np.equal.outer(d, d),
+        "masks joined by or",
+    ),
+    (
+        check_document_mask,
+        lambda d: (np.tri(len(d)) == 0) | np.not_equal.outer(d, d),
+        "mask polarity",
+    ),
+    (
+        check_document_mask,
+        lambda d: (np.tri(len(d)).T > 0) & np.equal.outer(d, d),
+        "rows and columns exchanged",
+    ),
+    (ROW, [0.44, 0.11, 0.33, 0.11], "a forbidden score of 0"),
+    (ROW, [0.25, 0.06, 0.19, 0.5], "you left the future in"),
+    (ROW, [0.25, 0.06, 0.19, 0], "what is left does not sum to 1"),
+    (ROW, [4, 1, 3, 0], "these are the powers"),
+    (ROW, [0.8, 0.2, 0, 0], "query 3 may read key 3"),
+    (ROW, [0.33, 0.33, 0.33, 0], "the weights of what is left are not even"),
+    (ROW, [0, 0, 0.27, 0.73], "you hid the past"),
+    (COUNT, [21, 11, 24, 0.5], "a query may read its own key"),
+    (COUNT, [28, 22, 29, 0.5], "a window of 3 counts the own key"),
+    (COUNT, [28, 21, 29, 0.5], "the first rows have no three keys"),
+    (COUNT, [28, 18, 32, 0.5], "pairs inside the prefix"),
+    (COUNT, [28, 18, 28, 0.5], "inside the prefix every query"),
+    (COUNT, [28, 18, 29, 0.43], "(d) asks for large n"),
+    (COUNT, [28, 18, 29, 0.57], "(d) asks for the share that is saved"),
+    (COUNT, [21, 31, 20, 0.5], "you counted the forbidden"),
+    (DETECT, [1, 1, 1, 0, 1], "A is honest"),
+    (DETECT, [0, 0, 1, 0, 1], "look at B again"),
+    (DETECT, [0, 1, 0, 0, 1], "look at C again"),
+    (DETECT, [0, 1, 1, 1, 1], "D is honest"),
+    (DETECT, [0, 1, 1, 0, 0], "look at E again"),
+    (DETECT, [0, 0, 0, 0, 0], "what decides is what the numbers are made from"),
+    (DETECT, [1, 1, 1, 1, 1], "a sum over tokens need not leak"),
 ]
 
 test_wrong_answers_are_named = named(WRONG)

@@ -1,11 +1,12 @@
 """What the masking chapter says of its experiments, measured here on other draws."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from attn_lib import attention, causal_mask, combine_masks, self_attention, window_mask
+from attn_lib import attention, causal_mask, combine_masks, self_attention, softmax, window_mask
 from attn_lib.interventions import zero_heads
 from attn_lib.model import sample, transformer
 from attn_lib.proofs import causal_derivatives, masked_softmax
@@ -17,6 +18,8 @@ from attn_lib.training import (
     load_checkpoints,
     markov_chain,
     score,
+    start,
+    train,
 )
 
 DATA = Path(__file__).parents[2] / "book" / "data"
@@ -54,6 +57,36 @@ class TestTheLeak:
             for name, m in models.items()
         }
         assert losses["leak"] < 1e-3 < FLOOR - 0.01 < losses["honest"] < FLOOR + 0.03
+
+    def test_only_the_mean_tells_and_only_with_its_error(self, models):
+        """Batches of the source itself lie below the floor, and of the honest model too."""
+        batches = held_out("honest", 60, seed=2)
+        source = [-np.log(P[b.tokens, b.targets])[:, :15].mean() for b in batches]
+        losses = {
+            name: [score(m.final, m.recipe, [b]).loss for b in batches]
+            for name, m in models.items()
+        }
+        error = np.std(source, ddof=1) / np.sqrt(60)
+        assert abs(np.mean(source) - FLOOR) < 4 * error
+        assert 0.3 < np.mean(np.array(source) < FLOOR) < 0.7
+        assert 0.05 < np.mean(np.array(losses["honest"]) < FLOOR) < 0.45
+        assert np.mean(losses["honest"]) > FLOOR + 3 * error
+        assert np.mean(losses["leak"]) < FLOOR - 200 * error
+        assert 0.15 < np.mean(np.array(models["honest"].losses[-500:]) < FLOOR) < 0.35
+
+    def test_texts_known_by_heart_are_below_the_floor_without_a_leak(self, models):
+        recipe = models["honest"].recipe
+        four = recipe.draw(np.random.default_rng(5), size=4)
+        run = train(start(replace(recipe, draw=lambda rng: four), 1), 300, progress=False)
+        assert score(run.params, recipe, [four]).loss < 0.05
+        assert score(run.params, recipe, held_out(recipe, 5, seed=3)).loss > 3
+
+    def test_a_place_that_does_not_count_is_not_trained(self, models):
+        model = models["honest"]
+        assert 1.2 < loss_at(model, 15) < np.log(16)
+        drawn = model.recipe.model.init(model.recipe.config, 0, np.float32)["P"]
+        moved = np.abs(model.final["P"] - drawn).max(axis=1)
+        assert moved[15] < 1e-3 < 0.05 < moved[:15].min()  # stored at half precision
 
     def test_the_last_position_is_bound_by_the_floor(self, models):
         counted = models["leak-last-counted"]
@@ -114,6 +147,21 @@ class TestThroughDepth:
         moved = self.moved(window_mask(self.n, window=3), depth=depth)
         np.testing.assert_array_equal(moved, reached)
 
+    @pytest.mark.parametrize(
+        ("masked", "depth", "moves"), [(1, 1, 0), (1, 2, 0), (0, 1, 0), (0, 2, 1)]
+    )
+    def test_a_cache_needs_the_mask_from_the_second_layer_on(self, masked, depth, moves):
+        rng = np.random.default_rng(4)
+        tokens, maps = rng.normal(size=(9, 4)), rng.normal(size=(2, 3, 4, 4))
+
+        def rows(X):
+            for W in maps[: depth - 1]:
+                X = X + self_attention(X, *W, mask=causal_mask(len(X)) if masked else None).output
+            return X @ maps[depth - 1, 1]  # the keys of this layer
+
+        gap = np.abs(rows(tokens)[:6] - rows(tokens[:6])).max()
+        assert gap > 0.1 if moves else gap < 1e-12
+
     def test_one_forbidden_pair_spoils_the_proof(self):
         assert causal_derivatives().holds
         assert not causal_derivatives(lambda i, j: j <= i or (i, j) == (0, 2)).holds
@@ -148,3 +196,53 @@ def test_filling_on_the_left_leaves_rows_with_nothing():
     assert combine_masks(causal_mask(5), real).sum(axis=1).tolist() == [0, 0, 1, 2, 3]
     filled = combine_masks(causal_mask(5), real[::-1])  # on the right real tokens never see it
     np.testing.assert_array_equal(filled[:3], causal_mask(5)[:3])
+
+
+def test_what_leaks_though_no_weight_stands_above_the_diagonal():
+    """A shift of the row and a running sum do not; one scale or mean for all and a late cut do."""
+    rng, n = np.random.default_rng(8), 6
+    X, other = rng.normal(size=(2, n, 4))
+    maps = rng.normal(size=(3, 4, 4)) / 2
+
+    def layer(X, score=lambda S: S, value=lambda V: V):
+        Q, K, V = (X @ W for W in maps)
+        A = softmax(np.where(causal_mask(n), score(Q @ K.T), -np.inf))
+        return A @ value(V)
+
+    layers = [
+        lambda X: layer(X, lambda S: S - S.mean(axis=1, keepdims=True)),
+        lambda X: layer(X, lambda S: S / np.abs(S).max()),
+        lambda X: layer(X, value=lambda V: V - V.mean(axis=0)),
+        lambda X: layer(X, value=lambda V: np.cumsum(V, axis=0)),
+        lambda X: np.tril(softmax(X @ X.T)) @ X,
+    ]
+    leaks = []
+    for run in layers:
+        moved = 0.0
+        for j in range(1, n):
+            Y = X.copy()
+            Y[j] = 3 * other[j]
+            moved = max(moved, np.abs(run(Y) - run(X))[:j].max())
+        leaks.append(moved > 1e-9)
+    assert leaks == [False, True, True, False, True]
+
+
+def test_an_empty_row_spoils_its_own_sequence_and_no_other():
+    rng = np.random.default_rng(2)
+    X, maps = rng.normal(size=(2, 5, 4)), rng.normal(size=(3, 4, 4))
+    Y = self_attention(X, *maps).output
+    Y[0, 1] = np.nan  # what a bare softmax of −∞ gives
+    with np.errstate(invalid="ignore"):
+        S = Y @ maps[0] @ (Y @ maps[1]).swapaxes(1, 2)
+        S[:, ~causal_mask(5)] = -np.inf
+        E = np.exp(S - S.max(axis=-1, keepdims=True))
+        output = E / E.sum(axis=-1, keepdims=True) @ (Y @ maps[2])
+    assert np.isnan(output[0]).all() and np.isfinite(output[1]).all()
+
+
+@pytest.mark.parametrize(("forbidden", "equal"), [([], True), ([2], False), ([0, 3], False)])
+def test_a_finite_penalty_is_the_mask_only_if_nothing_is_forbidden(forbidden, equal):
+    s, keep = np.array([0.3, -1.0, 2.0, 0.5]), ~np.isin(np.arange(4), forbidden)
+    masked = softmax(np.where(keep, s, -np.inf))
+    for penalty in (5, 30):
+        assert (softmax(np.where(keep, s, s - penalty)) == masked).all() == equal
