@@ -6,12 +6,19 @@ from collections.abc import Callable
 import numpy as np
 
 from attn_lib.backward import attention_backward
-from attn_lib.checks.engine import Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import (
+    Case,
+    Mistake,
+    Report,
+    by_hand,
+    check_function,
+    random_inputs,
+)
 from attn_lib.checks.qkv import scaled
 from attn_lib.dot_product import attention, softmax
 from attn_lib.training.loop import Moments, adam_step
 
-__all__ = ["check_adam", "check_attention_backward"]
+__all__ = ["check_adam", "check_attention_backward", "check_differences"]
 
 
 def _backward(dO, Q, K, V, *, weights=None, factors=(1, 1), centre=None):
@@ -87,6 +94,108 @@ def check_attention_backward(function: Callable) -> Report:
         ],
         mistakes=BACKWARD_MISTAKES,
         returns=("dQ", "dK", "dV"),
+        needs_all=True,
+    )
+
+
+def _loss(x):
+    """Give a loss whose entries act on each other, and whose third derivative is not zero."""
+    return float((np.cos(np.arange(x.size)) * x.ravel()).sum() ** 3)
+
+
+def _differences(x, h, *, sides=(1, -1), divide=2.0, together=False, put_back=True, power=0):
+    """Take differences of the loss, with the slips that the table below is made of."""
+    x, gradient = x.copy(), np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        values, here = [], x[index]
+        step = h * abs(here) ** power
+        for side in sides:
+            if together:
+                values.append(_loss(x + side * step))
+                continue
+            x[index] = (here if put_back else x[index]) + side * step
+            values.append(_loss(x))
+        if put_back:
+            x[index] = here
+        gradient[index] = (values[0] - values[1]) / (divide * h)
+    return gradient
+
+
+def _derivative(x, h):
+    """Give what differences only approach."""
+    w = np.cos(np.arange(x.size)).reshape(x.shape)
+    return 3 * (w * x).sum() ** 2 * w
+
+
+DIFFERENCES_MISTAKES = (
+    Mistake(
+        "one side",
+        "you move forward only. Then the error falls with h, and not with h²: take "
+        "L(x + h) − L(x − h).",
+        lambda x, h: _differences(x, h, sides=(1, 0), divide=1),
+    ),
+    Mistake(
+        "backward only",
+        "you move back only. Then the error falls with h, and not with h²: take "
+        "L(x + h) − L(x − h).",
+        lambda x, h: _differences(x, h, sides=(0, -1), divide=1),
+    ),
+    Mistake(
+        "2 forgotten",
+        "from x − h to x + h it is a way of 2h: divide by that.",
+        lambda x, h: _differences(x, h, divide=1),
+    ),
+    Mistake(
+        "h forgotten",
+        "you do not divide by 2h: a difference of the loss is not yet a slope.",
+        lambda x, h: _differences(x, h, divide=1 / h),
+    ),
+    Mistake(
+        "uphill is down",
+        "you subtract the wrong way round: L(x + h) comes first.",
+        lambda x, h: _differences(x, h, sides=(-1, 1)),
+    ),
+    Mistake(
+        "all entries at once",
+        "you move all entries at once. That gives one slope, in one direction; a gradient has one "
+        "for each entry, so move one entry and keep the others.",
+        lambda x, h: _differences(x, h, together=True),
+    ),
+    Mistake(
+        "not put back",
+        "you do not put an entry back before you move the next, so the later slopes belong to "
+        "another point.",
+        lambda x, h: _differences(x, h, sides=(1, -2), put_back=False),
+    ),
+    Mistake(
+        "a share of the entry",
+        "you move by h times the entry and divide by h: that is x · dL/dx. Move by h.",
+        lambda x, h: _differences(x, h, power=1),
+    ),
+    Mistake(
+        "the derivative itself",
+        "this is the exact derivative of one particular loss. The test must know nothing but how "
+        "to call the loss, or it cannot test a derivative.",
+        _derivative,
+    ),
+)
+
+
+def check_differences(function: Callable) -> Report:
+    """Check ``f(loss, x, h)``: the gradient of any loss by central differences."""
+
+    def with_loss(x, h):
+        return function(_loss, x, h)
+
+    return check_function(
+        with_loss if callable(function) else function,
+        right=_differences,
+        cases=[
+            Case(random_inputs(0, x=(3, 2)) | {"h": 0.5}, "with a large step, to see its error"),
+            Case(random_inputs(1, x=(4,)) | {"h": 0.25}, "one axis"),
+        ],
+        mistakes=DIFFERENCES_MISTAKES,
+        returns=("gradient",),
     )
 
 
@@ -161,4 +270,84 @@ def check_adam(function: Callable) -> Report:
         ],
         mistakes=ADAM_MISTAKES,
         returns=("change", "mean", "square"),
+        needs_all=True,
     )
+
+
+def _turned(weights, values, scale=0.5):
+    """Give what the three keys of the chapter, each of length 2 on its axis, do to the query."""
+    return scale * 2 * np.append(weights * values, 0)
+
+
+def _hand_mistakes():
+    a, v, lead = np.array([1, 1, 2]) / 4, np.array([2, 6, 10]), np.array([-5, -1, 3])
+    return {
+        "you forgot the factor 1/√d_k.": _turned(a, lead, 1),
+        "you divided by d_k; the scores are divided by its root.": _turned(a, lead, 1 / 4),
+        "you did not subtract the output from the values.": _turned(a, v),
+        "you subtracted the plain mean of the values: use the output.": _turned(a, v - v.mean()),
+        "you took the weights of the text. Here they are ¼, ¼, ½.": _turned(
+            np.array([2, 1, 1]) / 4, np.array([-3, 1, 5])
+        ),
+        "you did not multiply by the weights: a value counts as much as it is read.": _turned(
+            np.ones(3), lead
+        ),
+        "the sign is that of the output less the values: a score pulls the output towards its "
+        "value.": _turned(a, -lead),
+    }
+
+
+ROWS_RIGHT = [[1.5, 0.5], [1, -1], [0, 0]]
+ROWS_MISTAKES = {
+    "you did not subtract each row's average from dA: a row shares what it has.": [
+        [1.5, 0.5], [2, 0], [4, 0],
+    ],
+    "you subtracted the plain mean of dA: the average is one under the weights of the row.": [
+        [1.5, 0.5], [1, -1], [2, 0],
+    ],
+    "you did not multiply by the weights at the end: dS = A ⊙ (dA − r1).": [
+        [1.5, 0.5], [2, -2], [0, -4],
+    ],
+    "you kept only the diagonal of softmax's Jacobian, a(1 − a).": [[1.5, 0.5], [1, 0], [0, 0]],
+    "your dV is A dO. A value collects down its column: Aᵀ dO.": [[1, 1], [1, -1], [0, 0]],
+    "a value collects from both queries; you counted one of them.": [[0.5, 0.5], [1, -1], [0, 0]],
+    "you averaged what the queries ask of a value. It is a sum.": [
+        [0.75, 0.25], [1, -1], [0, 0],
+    ],
+}  # fmt: skip
+
+
+def _pull(error, U=((1, 0, 2), (0, 2, 1)), W_O=((1, 0), (2, 4))):
+    """Go from an error in logits through Uᵀ and W_Oᵀ; here the latter is given as it is used."""
+    return np.asarray(error) @ np.transpose(U) @ np.asarray(W_O)
+
+
+def _pull_mistakes():
+    error = np.array([1 / 2, 1 / 4, -3 / 4])
+    return {
+        "that is wanted less given: the way to move, which is against the gradient.": _pull(-error),
+        "you did not subtract the 1 of the right token.": _pull([1 / 2, 1 / 4, 1 / 4]),
+        "the third token is the right one; you took off the 1 of the first.": _pull(
+            [-1 / 2, 1 / 4, 1 / 4]
+        ),
+        "you multiplied by W_O: on the way back it is its transpose.": _pull(
+            error, W_O=((1, 2), (0, 4))
+        ),
+        "that is the pull on the stream, dY. The output of the layer comes before W_O.": _pull(
+            error, W_O=((1, 0), (0, 1))
+        ),
+        "that is the derivative of −p. The loss is −ln p.": _pull(error / 4),
+        "the error of the right token is ¼ − 1; the other tokens are pulled too.": _pull(
+            [0, 0, -3 / 4]
+        ),
+    }
+
+
+EXERCISES = {
+    "ex-learning-pull": by_hand(lambda: _pull([1 / 2, 1 / 4, -3 / 4]), mistakes=_pull_mistakes),
+    "ex-learning-hand": by_hand([-1.25, -0.25, 1.5, 0], mistakes=_hand_mistakes),
+    "ex-learning-rows": by_hand(ROWS_RIGHT, mistakes=ROWS_MISTAKES),
+    "ex-learning-differences": check_differences,
+    "ex-learning-backward": check_attention_backward,
+    "ex-learning-adam": check_adam,
+}
