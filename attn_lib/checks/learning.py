@@ -98,33 +98,28 @@ def check_attention_backward(function: Callable) -> Report:
     )
 
 
-def _loss(x):
-    """Give a loss whose entries act on each other, and whose third derivative is not zero."""
-    return float((np.cos(np.arange(x.size)) * x.ravel()).sum() ** 3)
-
-
-def _differences(x, h, *, sides=(1, -1), divide=2.0, together=False, put_back=True, power=0):
+def _differences(
+    pulls, Q, K, V, h, *, sides=(1, -1), divide=2.0, together=False, put_back=True, power=0
+):
     """Take differences of the loss, with the slips that the table below is made of."""
-    x, gradient = x.copy(), np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        values, here = [], x[index]
-        step = h * abs(here) ** power
+
+    def loss(Q):
+        return (pulls * (softmax(scaled(Q, K)) @ V)).sum()
+
+    Q, gradient = Q.copy(), np.zeros_like(Q)
+    for at in np.ndindex(Q.shape):
+        values, here = [], Q[at]
+        step = h * here**power
         for side in sides:
             if together:
-                values.append(_loss(x + side * step))
+                values.append(loss(Q + side * step))
                 continue
-            x[index] = (here if put_back else x[index]) + side * step
-            values.append(_loss(x))
+            Q[at] = (here if put_back else Q[at]) + side * step
+            values.append(loss(Q))
         if put_back:
-            x[index] = here
-        gradient[index] = (values[0] - values[1]) / (divide * h)
+            Q[at] = here
+        gradient[at] = (values[0] - values[1]) / (divide * h)
     return gradient
-
-
-def _derivative(x, h):
-    """Give what differences only approach."""
-    w = np.cos(np.arange(x.size)).reshape(x.shape)
-    return 3 * (w * x).sum() ** 2 * w
 
 
 DIFFERENCES_MISTAKES = (
@@ -132,70 +127,68 @@ DIFFERENCES_MISTAKES = (
         "one side",
         "you move forward only. Then the error falls with h, and not with h²: take "
         "L(x + h) − L(x − h).",
-        lambda x, h: _differences(x, h, sides=(1, 0), divide=1),
+        lambda *x: _differences(*x, sides=(1, 0), divide=1),
     ),
     Mistake(
         "backward only",
         "you move back only. Then the error falls with h, and not with h²: take "
         "L(x + h) − L(x − h).",
-        lambda x, h: _differences(x, h, sides=(0, -1), divide=1),
+        lambda *x: _differences(*x, sides=(0, -1), divide=1),
     ),
     Mistake(
         "2 forgotten",
         "from x − h to x + h it is a way of 2h: divide by that.",
-        lambda x, h: _differences(x, h, divide=1),
+        lambda *x: _differences(*x, divide=1),
     ),
     Mistake(
         "h forgotten",
         "you do not divide by 2h: a difference of the loss is not yet a slope.",
-        lambda x, h: _differences(x, h, divide=1 / h),
+        lambda *x: _differences(*x, divide=1 / x[-1]),
     ),
     Mistake(
         "uphill is down",
         "you subtract the wrong way round: L(x + h) comes first.",
-        lambda x, h: _differences(x, h, sides=(-1, 1)),
+        lambda *x: _differences(*x, sides=(-1, 1)),
     ),
     Mistake(
         "all entries at once",
         "you move all entries at once. That gives one slope, in one direction; a gradient has one "
         "for each entry, so move one entry and keep the others.",
-        lambda x, h: _differences(x, h, together=True),
+        lambda *x: _differences(*x, together=True),
     ),
     Mistake(
         "not put back",
         "you do not put an entry back before you move the next, so the later slopes belong to "
         "another point.",
-        lambda x, h: _differences(x, h, sides=(1, -2), put_back=False),
+        lambda *x: _differences(*x, sides=(1, -2), put_back=False),
     ),
     Mistake(
         "a share of the entry",
         "you move by h times the entry and divide by h: that is x · dL/dx. Move by h.",
-        lambda x, h: _differences(x, h, power=1),
+        lambda *x: _differences(*x, power=1),
     ),
     Mistake(
         "the derivative itself",
-        "this is the exact derivative of one particular loss. The test must know nothing but how "
-        "to call the loss, or it cannot test a derivative.",
-        _derivative,
+        "this is the derivative itself, with no trace of h. What is to test a formula may not "
+        "use it: go forward only.",
+        lambda *x: _backward(*x[:-1])[0],
     ),
 )
 
 
 def check_differences(function: Callable) -> Report:
-    """Check ``f(loss, x, h)``: the gradient of any loss by central differences."""
-
-    def with_loss(x, h):
-        return function(_loss, x, h)
-
+    """Check ``f(pulls, Q, K, V, h)``: dQ of ``(pulls * O).sum()`` by central differences."""
+    large = random_inputs(0, pulls=(4, 2), Q=(4, 3), K=(5, 3), V=(5, 2))
+    small = random_inputs(1, pulls=(3, 4), Q=(3, 2), K=(4, 2), V=(4, 4))
     return check_function(
-        with_loss if callable(function) else function,
+        function,
         right=_differences,
         cases=[
-            Case(random_inputs(0, x=(3, 2)) | {"h": 0.5}, "with a large step, to see its error"),
-            Case(random_inputs(1, x=(4,)) | {"h": 0.25}, "one axis"),
+            Case(large | {"h": 0.5}, "with a large step, to see its error"),
+            Case(small | {"h": 0.1}),
         ],
         mistakes=DIFFERENCES_MISTAKES,
-        returns=("gradient",),
+        returns=("dQ",),
     )
 
 
@@ -299,6 +292,7 @@ def _hand_mistakes():
 
 ROWS_RIGHT = [[1.5, 0.5], [1, -1], [0, 0]]
 ROWS_MISTAKES = {
+    "you kept only the diagonal of softmax's Jacobian, a(1 − a).": [[1.5, 0.5], [1, 0], [0, 0]],
     "you did not subtract each row's average from dA: a row shares what it has.": [
         [1.5, 0.5], [2, 0], [4, 0],
     ],
@@ -308,7 +302,6 @@ ROWS_MISTAKES = {
     "you did not multiply by the weights at the end: dS = A ⊙ (dA − r1).": [
         [1.5, 0.5], [2, -2], [0, -4],
     ],
-    "you kept only the diagonal of softmax's Jacobian, a(1 − a).": [[1.5, 0.5], [1, 0], [0, 0]],
     "your dV is A dO. A value collects down its column: Aᵀ dO.": [[1, 1], [1, -1], [0, 0]],
     "a value collects from both queries; you counted one of them.": [[0.5, 0.5], [1, -1], [0, 0]],
     "you averaged what the queries ask of a value. It is a sum.": [
