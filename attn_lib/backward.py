@@ -56,7 +56,7 @@ def softmax_backward(dA: Array, A: Array) -> np.ndarray:
 
     Notes
     -----
-    The Jacobian is diag(a) − a aᵀ.
+    The Jacobian is diag(a) − aᵀa, with the weights as a row.
     """
     average = (dA * A).sum(axis=-1, keepdims=True)
     return A * (dA - average)

@@ -7,6 +7,7 @@ from attn_lib.proofs.steps import Proof, differ, equal, let, softmax_rows, stand
 
 __all__ = [
     "backward_pass",
+    "loss_to_output",
     "nothing_to_match",
     "query_gradient",
 ]
@@ -27,8 +28,8 @@ def query_gradient() -> Proof:
         (
             let(r"One query, three keys, $d_k$ = 2, one column of values.", "o", a.dot(v)),
             equal(
-                r"A score changes by $\mathbf{k}_j / \sqrt{d_k}$, so a weight by its key's lead "
-                r"over the average key.",
+                r"A score changes by $\mathbf{k}_j / \sqrt{d_k}$, so a weight by its key less "
+                r"the average key.",
                 r"\nabla_q a_1",
                 weights.jacobian(q)[0, :],
                 a[0] * (K[0, :] - a * K) / root,
@@ -55,6 +56,58 @@ def query_gradient() -> Proof:
                 gradient,
                 covariance / root,
                 right_tex=tex + r" / \sqrt{d_k}",
+                where=where,
+            ),
+        ),
+    )
+
+
+def loss_to_output() -> Proof:
+    """Prove how an error in the probabilities becomes the pull on a layer's output."""
+    z, o, x = symbols("z", 3), symbols("o", 2), symbols("x", 2)
+    U, W = symbols("u", 2, 3), symbols("w", 2, 2)
+    p, wanted = symbols("p", 3, positive=True), Matrix([[0, 0, 1]])
+    logits = (x + o * W) * U
+    error = p - wanted
+
+    def loss(logits: Matrix) -> Matrix:
+        return Matrix([-sp.log(softmax_rows(logits)[2])])
+
+    where = stand_for(p, softmax_rows(logits))
+    return Proof(
+        r"The loss pulls on the output of a layer with the error of the probabilities, carried "
+        r"back through the read-out $U$ and the map $W_O$.",
+        (
+            let(
+                r"Three tokens, of which the third is right; $\mathbf{p}$ is the softmax of the "
+                r"logits $\mathbf{z}$.",
+                "L",
+                loss(z)[0],
+                r"-\ln p_3",
+            ),
+            equal(
+                r"Each logit is pulled by the probability given less the probability wanted.",
+                r"\partial L / \partial \mathbf{z}",
+                loss(z).jacobian(z),
+                error,
+                right_tex=r"\mathbf{p} - \mathbf{e}_3",
+                where=stand_for(p, softmax_rows(z)),
+            ),
+            equal(
+                r"The logits are $(\mathbf{x} + \mathbf{o}W_O)\,U$, so the output of the layer "
+                r"gets it through both transposes.",
+                r"\partial L / \partial \mathbf{o}",
+                loss(logits).jacobian(o),
+                error * U.T * W.T,
+                right_tex=r"(\mathbf{p} - \mathbf{e}_3)\,U^\top W_O^\top",
+                where=where,
+            ),
+            equal(
+                r"And the stream gets it past the layer, through the read-out alone.",
+                r"\partial L / \partial \mathbf{x}",
+                loss(logits).jacobian(x),
+                error * U.T,
+                right_tex=r"(\mathbf{p} - \mathbf{e}_3)\,U^\top",
                 where=where,
             ),
         ),

@@ -1,5 +1,6 @@
 """What the chapter on learning says of its experiments, measured here with other seeds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from attn_lib.backward import attention_backward, check_gradient, loss_and_gradi
 from attn_lib.model import transformer
 from attn_lib.training import (
     RECIPES,
+    TRANSFORMER,
     every_period,
+    head_scores,
     held_out,
     load_checkpoints,
     period_of,
@@ -61,10 +64,16 @@ class TestContentAndMatching:
         params = reversal(200, frozen=without("0.W_Q", "0.W_K"))
         assert right(params) < 0.2 and right(params, looking_right=True) > 0.9
 
-    def test_matching_alone_is_a_guess(self):
-        params = reversal(200, frozen=without("0.W_V", "0.W_O", "U"))
-        assert right(params) < 0.1 and right(params, looking_right=True) < 0.1
-        assert mirror_weight(params) < 0.3
+    def test_matching_alone_learns_a_little_and_can_do_nothing_with_it(self):
+        """In most runs more weight than an even share, and answers that hardly gain."""
+        found = []
+        for seed in (0, 1, 2, 5, 6, 7):
+            run = start("reversal", seed, frozen=without("0.W_V", "0.W_O", "U"))
+            params = train(run, 200, progress=False).params
+            found.append([mirror_weight(params), right(params), right(params, looking_right=True)])
+        weights, answers, helped = np.transpose(found)
+        assert np.mean(weights > 1 / 12) > 0.5 and weights.mean() > 0.1
+        assert answers.max() < 0.1 and helped.max() < 0.1
 
     @pytest.mark.parametrize("name", ["0.W_V", "U"])
     def test_one_map_on_the_way_to_the_logits_is_enough(self, name):
@@ -78,6 +87,29 @@ class TestContentAndMatching:
         assert (np.diff(matching) > 0).all() and (np.diff(content) > 0).all()
         assert 0.3 < matching[-1] < 0.8 and 0.4 < content[-1] < 0.95
         assert right(run.params) < content[-1]
+
+    def test_weights_move_before_the_loss(self):
+        """In windows of 5 steps mostly before it, and in windows of 5 or 10 never after it."""
+        ahead = []
+        for seed in (1, 2, 3, 4, 5):
+            run = train(start("reversal", seed), 100, keep=range(0, 101, 5), progress=False)
+            matching = np.array([mirror_weight(params) for params in run.kept.values()])
+            losses = np.array([score(p, "reversal", BATCHES).loss for p in run.kept.values()])
+            for stride in (1, 2):
+                grown = np.diff(matching[::stride]).argmax()
+                fallen = np.diff(losses[::stride]).argmin()
+                ahead.append((fallen - grown) * stride)
+        assert min(ahead) >= 0 and np.mean(np.array(ahead[::2]) > 0) > 0.5
+
+    def test_equal_columns_stay_equal_and_are_too_few(self):
+        run = start("reversal", 1)
+        for name in ("0.W_Q", "0.W_K"):
+            W = run.params[name]
+            run.params[name] = np.tile(W[:, :1], (1, W.shape[1]))
+        params = train(run, 200, progress=False).params
+        for name in ("0.W_Q", "0.W_K"):
+            np.testing.assert_allclose(params[name], np.tile(params[name][:, :1], 32), atol=1e-5)
+        assert right(params) < 0.5
 
     def test_two_zero_maps_stay_and_values_learn(self):
         params = reversal(200, W_Q=0, W_K=0)
@@ -107,12 +139,83 @@ class TestAStartThatStalls:
         assert right(train(run, 100, progress=False).params) < 0.2
         assert 0.5 < right(train(run, 300, progress=False).params) < 0.95
 
-    def test_it_is_the_scores_and_not_the_size_of_the_entries(self):
-        assert right(reversal(100, W_Q=8, W_K=1 / 8)) > 0.98
+    @pytest.mark.parametrize("seed", [1, 3])
+    def test_decided_rows_and_large_entries_each_slow_and_together_stall(self, seed):
+        """All four combinations; the same scores or 64 times as large, the entries ×8 or not."""
+
+        def scaled(params, factor):
+            names = ("0.W_Q", "0.W_K")
+            return params | {name: params[name] * np.float32(factor) for name in names}
+
+        def answers(entries, factor):
+            def logits(params, batch, config):
+                return transformer(scaled(params, factor), batch.tokens, config).logits
+
+            def gradients(params, batch, config):
+                loss, grads = loss_and_gradients(
+                    scaled(params, factor), batch.tokens, batch.targets, config
+                )
+                return loss, scaled(grads, factor)
+
+            model = TRANSFORMER._replace(logits=logits, loss_and_gradients=gradients)
+            recipe = replace(RECIPES["reversal"], model=model)
+            run = start(recipe, seed)
+            run.params = scaled(run.params, entries)
+            return score(train(run, 100, progress=False).params, recipe, BATCHES).accuracy
+
+        neither, entries, rows, both = (answers(*x) for x in ((1, 1), (8, 1 / 8), (1, 8), (8, 1)))
+        assert neither > 0.98 > 0.85 > entries > rows > 0.2 > both
+        assert neither - both > max(neither - entries, neither - rows) + 0.1
+
+    @pytest.mark.parametrize("factors", [(8, 1 / 8), (1 / 8, 8)])
+    def test_one_large_and_one_small_map_are_no_control(self, factors):
+        """The scores begin the same, and the first step moves them several times as far."""
+
+        def scores(params):
+            head = transformer(params, BATCHES[0].tokens, REVERSAL).blocks[0].attention
+            return head.Q @ head.K.mT
+
+        moved, begun = [], []
+        for change in ((1, 1), factors):
+            names = dict(zip(("W_Q", "W_K"), change, strict=True))
+            begun.append(scores(reversal(0, **names)))
+            moved.append(np.abs(scores(reversal(1, **names)) - begun[-1]).mean())
+        np.testing.assert_allclose(*begun, atol=1e-3)
+        assert moved[1] > 3 * moved[0]
+
+    def test_a_rate_too_high_is_seen_against_the_start(self):
+        losses = {}
+        for rate in (1e-2, 1.0):
+            recipe = replace(RECIPES["reversal"], rate=rate)
+            losses[rate] = train(start(recipe, 1), 20, progress=False).losses
+            assert losses[rate][0] > np.log(26) + 0.5  # the start is worse than a guess
+        assert max(losses[1e-2][1:]) < losses[1e-2][0] < max(losses[1.0][1:]) / 10
 
     def test_the_tables_help(self):
         free, frozen = (reversal(200, frozen=names, W_Q=8, W_K=8) for names in ((), ("E", "P")))
         assert right(frozen) < right(free) - 0.1
+
+
+class TestThePull:
+    """From the loss to the output of a layer: with the error, through the read-out and W_O."""
+
+    def test_by_differences_of_the_whole_loss(self):
+        rng = np.random.default_rng(2)
+        X, O, W_O, U = (rng.normal(size=shape) for shape in ((3, 4), (3, 2), (2, 4), (4, 5)))
+        targets = np.array([1, 4, 0])
+
+        def loss(O, X):
+            logits = (X + O @ W_O) @ U
+            chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+            return -np.log(chances[np.arange(3), targets]).mean()
+
+        logits = (X + O @ W_O) @ U
+        error = (
+            np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True) - np.eye(5)[targets]
+        ) / 3
+        assert check_gradient(lambda O: loss(O, X), O, error @ U.T @ W_O.T).ok
+        assert check_gradient(lambda X: loss(O, X), X, error @ U.T).ok
+        assert not check_gradient(lambda O: loss(O, X), O, -error @ U.T @ W_O.T).ok
 
 
 class TestGradients:
@@ -177,7 +280,69 @@ class TestGradients:
         assert check_gradient(lambda x: loss(x, np.float32), X, exact).error > 1e-4
 
 
+PERIODS = every_period("induction", [5, 8, 11, 14], seed=1)
+
+
+def two_scores(params):
+    """Give the previous-token score of layer 1 and the induction score of layer 2."""
+    scores = head_scores(params, RECIPES["induction"].config, PERIODS)
+    return scores.previous[0, 0], scores.induction[1, 0]
+
+
+def half_way(steps, values):
+    """Find the step at which a curve passes half its way, from its first value to its last."""
+    level = (values[0] + values[-1]) / 2
+    after = int(np.argmax(values >= level))
+    return np.interp(level, values[after - 1 : after + 1], steps[after - 1 : after + 1])
+
+
+def lead(steps, previous, induction):
+    """How many steps the previous-token score is ahead."""
+    return half_way(steps, induction) - half_way(steps, previous)
+
+
+@pytest.fixture(scope="module")
+def free():
+    run = start("induction", seed=2)
+    return train(run, 400, keep=[*range(0, 401, 25)], progress=False).kept
+
+
 class TestInduction:
+    def held(self, layer, until):
+        run = start("induction", seed=2, frozen=[f"{layer}.W_Q", f"{layer}.W_K"])
+        return train(run, until, keep=[300], progress=False)
+
+    def test_the_previous_token_head_leads_in_both_stored_runs(self, stored):
+        two = load_checkpoints(DATA / "induction-two-heads.npz").curves
+        one, early = stored.curves, stored.curves["step"] <= 600
+        steps = one["step"][early]
+        ahead = [
+            lead(steps, x["previous"][early, 0].max(axis=1), x["induction"][early, 1].max(axis=1))
+            for x in (one, two)
+        ]
+        assert 5 < ahead[0] < 25 < ahead[1] < 75
+
+    def test_with_another_seed_the_lead_is_short(self, free):
+        scores = np.array([two_scores(params) for params in free.values()])
+        assert 0 < lead(np.array([*free]), *scores.T) < 40
+
+    def test_the_first_rise_of_the_induction_score_is_not_the_mechanism(self, free):
+        """It remains if layer 1 is cut off; the score of the finished head does not."""
+        cut = {step: free[step] | {"0.W_O": 0 * free[step]["0.W_O"]} for step in (0, 125, 400)}
+        (before, start_at), (previous, early) = two_scores(free[0]), two_scores(free[125])
+        assert previous < before + 0.02 and early > start_at + 0.05
+        assert two_scores(cut[125])[1] > 0.85 * early
+        assert two_scores(free[400])[1] > 0.9 and two_scores(cut[400])[1] < 0.3
+
+    def test_each_half_is_held_back_by_the_other(self, free):
+        previous, induction = two_scores(free[300])
+        held = self.held(1, 300).kept[300]
+        assert two_scores(held)[0] < 0.4 < 0.8 < previous
+        run = self.held(0, 500)
+        assert two_scores(run.kept[300])[1] < 0.4 < 0.75 < induction
+        later = two_scores(run.params)  # the tables turn the frozen layer, in the end
+        assert later[1] > two_scores(run.kept[300])[1] + 0.2 and later[0] > 0.5
+
     def test_both_heads_form_in_one_window(self, stored):
         steps, curves = stored.curves["step"], stored.curves
         for name, layer in (("previous", 0), ("induction", 1)):

@@ -6,7 +6,7 @@ import sympy as sp
 from proving import built, found_out
 
 from attn_lib import attention
-from attn_lib.proofs import backward_pass, nothing_to_match, query_gradient
+from attn_lib.proofs import backward_pass, loss_to_output, nothing_to_match, query_gradient
 from attn_lib.proofs.steps import stand_for, symbols
 
 ROOT = sp.sqrt(2)
@@ -16,6 +16,16 @@ FALSE = {
     "the factor comes back twice": (backward_pass, 4, lambda step: step.right / ROOT),
     "the factor does not come back": (backward_pass, 4, lambda step: step.right * ROOT),
     "keys collect without a transpose": (backward_pass, 5, lambda step: step.right.T),
+    "the loss is pulled by the probabilities alone": (
+        loss_to_output,
+        1,
+        lambda step: step.right + sp.Matrix([[0, 0, 1]]),
+    ),
+    "the output gets what the stream gets": (
+        loss_to_output,
+        2,
+        lambda step: built(loss_to_output).steps[3].right,
+    ),
     "zero queries are learned by no one": (nothing_to_match, 3, lambda step: step.left),
     "even weights give a value all pulls": (nothing_to_match, -1, lambda step: 3 * step.right),
 }
