@@ -5,10 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from attn_lib.blocks import gelu, layer_norm
-from attn_lib.checks.engine import Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import Case, Mistake, Report, by_hand, check_function, random_inputs
 from attn_lib.dot_product import softmax
+from attn_lib.model import Config, count_params
 
-__all__ = ["check_layer_norm", "check_pre_norm_block"]
+__all__ = ["check_layer_norm", "check_nucleus", "check_pre_norm_block"]
 
 
 def _normed(X, spread, gain=1.0, bias=0.0):
@@ -209,3 +210,207 @@ def check_pre_norm_block(function: Callable) -> Report:
     return check_function(
         function, right=right, cases=cases, mistakes=PRE_NORM_MISTAKES, returns=("stream",)
     )
+
+
+def _nucleus(logits, T, p, *, strict=False, shared=True):
+    """Keep the likeliest tokens until they reach p; those before a token decide of it."""
+    a = softmax(logits / T)
+    order = np.argsort(-a)
+    reached = np.cumsum(a[order]) - (0 if strict else a[order])
+    kept = np.zeros_like(a)
+    keep = order[reached < p]
+    kept[keep] = a[keep]
+    return kept / kept.sum() if shared else kept
+
+
+def _sorted_away(logits, T, p):
+    a = _nucleus(logits, T, p)
+    return np.sort(a)[::-1]
+
+
+def _cut_then_heated(logits, T, p):
+    kept = np.where(_nucleus(logits, 1.0, p) > 0, logits, -np.inf)
+    return softmax(kept / T)
+
+
+def _least_first(logits, T, p):
+    a = softmax(logits / T)
+    order = np.argsort(a)
+    kept = np.zeros_like(a)
+    keep = order[np.cumsum(a[order]) - a[order] < p]
+    kept[keep] = a[keep]
+    return kept / kept.sum()
+
+
+def _each_above(logits, T, p):
+    a = softmax(logits / T)
+    return np.where(a >= 1 - p, a, 0)
+
+
+NUCLEUS_MISTAKES = (
+    Mistake(
+        "each alone",
+        "you compare each probability with 1 − p. The nucleus is about a *sum*: go down from the "
+        "likeliest until those kept reach p, and divide by their sum.",
+        _each_above,
+    ),
+    Mistake(
+        "last one left out",
+        "your set does not reach p: the token with which the sum reaches p belongs to it.",
+        lambda logits, T, p: _nucleus(logits, T, p, strict=True),
+    ),
+    Mistake(
+        "not shared out",
+        "the right tokens are kept, but their probabilities do not sum to 1: divide by their sum.",
+        lambda logits, T, p: _nucleus(logits, T, p, shared=False),
+    ),
+    Mistake(
+        "sorted away",
+        "your probabilities are in order of size. Entry i belongs to token i: put them back.",
+        _sorted_away,
+    ),
+    Mistake(
+        "multiplied by T",
+        "you multiply by the temperature. Divide: a high one makes the logits more alike.",
+        lambda logits, T, p: _nucleus(logits, 1 / T, p),
+    ),
+    Mistake(
+        "temperature left out",
+        "you do not use the temperature.",
+        lambda logits, T, p: _nucleus(logits, 1.0, p),
+    ),
+    Mistake(
+        "cut first",
+        "you choose the nucleus before the temperature is applied. Heat first: a hot distribution "
+        "has a larger nucleus.",
+        _cut_then_heated,
+    ),
+    Mistake(
+        "least likely first",
+        "you start from the least likely token: sort downwards.",
+        _least_first,
+    ),
+    Mistake(
+        "no nucleus",
+        "all tokens are still possible: p is not used.",
+        lambda logits, T, p: softmax(logits / T),
+    ),
+)
+
+
+def check_nucleus(function: Callable) -> Report:
+    """Check ``f(logits, T, p)``: probabilities of top-p sampling at temperature T."""
+    cases = [
+        Case({"logits": np.array(logits), "T": T, "p": p}, note)
+        for logits, T, p, note in [
+            ([0.0, 0.6, 1.0, 1.2, 0.9, 0.8, 2.6, -1.8], 1.8, 0.6, ""),
+            ([1.0, 4.0, 0.5, 3.0], 0.5, 0.6, "where the first token reaches p alone"),
+            ([0.2, 0.9, -0.7, 1.4, 0.1], 3.0, 0.95, "hot"),
+        ]
+    ]
+    return check_function(
+        function,
+        right=_nucleus,
+        cases=cases,
+        mistakes=NUCLEUS_MISTAKES,
+        returns=("probabilities",),
+    )
+
+
+_TOKEN = np.array([8.0, 2.0, 8.0, 2.0])
+_SIGNS = np.array([1.0, -1.0, 1.0, -1.0])
+
+
+def _large() -> dict[str, float]:
+    """Count the decoder of the exercise, in millions, part by part."""
+    config = Config(vocabulary=50_000, context=1024, d=768, layers=12, heads=12, d_ff=3072)
+    return {name: count / 1e6 for name, count in count_params(config).items()}
+
+
+def _large_wrong() -> dict[str, tuple[float, float]]:
+    parts = _large()
+    total, attention, table = parts["total"], parts["attention"], 768 * 0.05
+    blocks = attention + parts["feed_forward"]
+    return {
+        "U is a matrix of its own: count the vocabulary twice.": (
+            total - table,
+            attention / (total - table),
+        ),
+        "the share is that of *all* parameters, not of those in the blocks.": (
+            total,
+            attention / blocks,
+        ),
+        "the embedding, the positions and U are parameters too.": (blocks, attention / blocks),
+        "W_O belongs to attention: four matrices, not three.": (
+            total - attention / 4,
+            0.75 * attention / (total - attention / 4),
+        ),
+        "there are twelve blocks.": (
+            total - blocks * 11 / 12,
+            attention / 12 / (total - blocks * 11 / 12),
+        ),
+        "each head does not have 768 × 768 of its own: the twelve share that.": (
+            total + 11 * attention,
+            12 * attention / (total + 11 * attention),
+        ),
+    }
+
+
+def _likely(head: float, sampling: float) -> float:
+    """Give the probability of A in the exercise on two temperatures."""
+    output = softmax(np.array([np.log(3), 0]) / head) @ np.array([2.0, -2.0])
+    return float(softmax(np.array([output, 0.0]) / sampling)[0])
+
+
+EXERCISES = {
+    "ex-block-hand": by_hand(
+        _SIGNS,
+        {
+            "you divided by the variance; take its root.": _SIGNS / 3,
+            "your variance divides by d − 1; here it is d.": _SIGNS * np.sqrt(3) / 2,
+            "you kept the mean in.": _TOKEN / 3,
+            "you took the mean off and did not divide.": 3 * _SIGNS,
+            "you divided by the length of the deviations. Variance 1 is length √d, here 2.": (
+                _SIGNS / 2
+            ),
+        },
+    ),
+    "ex-block-count": by_hand(
+        lambda: (_large()["total"], _large()["attention"] / _large()["total"]),
+        _large_wrong,
+        tol=[0.6, 0.006],
+    ),
+    "ex-block-norm": check_layer_norm,
+    "ex-block-code": check_pre_norm_block,
+    "ex-block-write": check_nucleus,
+    "ex-block-temperatures": by_hand(
+        lambda: [_likely(1, 1), _likely(1 / 2, 1), _likely(1, 1 / 2)],
+        lambda: {
+            "those are weights in the head, not probabilities of A: go on to the logit.": [
+                0.75,
+                0.9,
+                0.75,
+            ],
+            "the temperature of a head is applied to scores, before softmax; the weights 9 : 1 "
+            "come from doubled scores, not from doubled weights.": [
+                _likely(1, 1),
+                float(softmax(np.array([2.0, 0]))[0]),
+                _likely(1, 1 / 2),
+            ],
+            "you have the two temperatures in each other's place.": [
+                _likely(1, 1),
+                _likely(1, 1 / 2),
+                _likely(1 / 2, 1),
+            ],
+            "a temperature divides: ½ doubles scores or logits.": [
+                _likely(1, 1),
+                _likely(2, 1),
+                _likely(1, 2),
+            ],
+            "the second key's value is −2, and it is read too.": [
+                float(softmax(np.array([x, 0]))[0]) for x in (1.5, 1.8, 3.0)
+            ],
+            "those are logits. Apply softmax to (logit, 0).": [1, 1.6, 2],
+        },
+    ),
+}

@@ -30,7 +30,6 @@ from attn_lib.proofs import (
     other_attentions,
     positions,
     qkv,
-    real_model,
     scaling,
 )
 from attn_lib.proofs.block import *
@@ -45,7 +44,6 @@ from attn_lib.proofs.masking import *
 from attn_lib.proofs.other_attentions import *
 from attn_lib.proofs.positions import *
 from attn_lib.proofs.qkv import *
-from attn_lib.proofs.real_model import *
 from attn_lib.proofs.scaling import *
 from attn_lib.proofs.steps import Proof, Step
 
@@ -62,5 +60,4 @@ __all__ += masking.__all__
 __all__ += other_attentions.__all__
 __all__ += positions.__all__
 __all__ += qkv.__all__
-__all__ += real_model.__all__
 __all__ += scaling.__all__

@@ -16,6 +16,7 @@ from attn_lib.training.measures import (
     held_out,
     induction_score,
     mean_of_heads,
+    own_token_score,
     previous_token_score,
     score,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "markov_batch",
     "markov_chain",
     "mean_of_heads",
+    "own_token_score",
     "period_of",
     "previous_token_score",
     "quantise",

@@ -142,6 +142,26 @@ def previous_token_score(weights: Array, queries: Iterable[int]) -> np.ndarray:
 
 
 @takes("weights (..., h, n, m)")
+def own_token_score(weights: Array, queries: Iterable[int]) -> np.ndarray:
+    """Mean weight on the query's own token.
+
+    Parameters
+    ----------
+    weights : array_like, shape (..., h, n, n)
+        Weights of one layer.
+    queries : iterable of int
+        Which queries count.
+
+    Returns
+    -------
+    ndarray, shape (h,)
+        One score per head, averaged over sequences and queries.
+    """
+    i = np.asarray(list(queries))
+    return mean_of_heads(weights[..., i, i])
+
+
+@takes("weights (..., h, n, m)")
 def induction_score(weights: Array, period: int) -> np.ndarray:
     """Mean weight on the token **after** the earlier copy of the query's own.
 
@@ -181,11 +201,14 @@ class HeadScores(NamedTuple):
         The same over all queries but the first: too low, since most are not needed.
     induction : ndarray, shape (layers, h)
         Induction score.
+    own : ndarray, shape (layers, h)
+        Own-token score over the queries of the first copy but the first, which has no other key.
     """
 
     previous: np.ndarray
     previous_everywhere: np.ndarray
     induction: np.ndarray
+    own: np.ndarray
 
 
 def head_scores(params: Params, config: Config, batches: Sequence[Batch]) -> HeadScores:
@@ -211,6 +234,7 @@ def head_scores(params: Params, config: Config, batches: Sequence[Batch]) -> Hea
                 [previous_token_score(A, range(1, period)) for A in layers],
                 [previous_token_score(A, range(1, n)) for A in layers],
                 [induction_score(A, period) for A in layers],
+                [own_token_score(A, range(1, period)) for A in layers],
             ]
         )
     return HeadScores(*np.mean(found, axis=0))

@@ -1,5 +1,6 @@
 """What the chapter on heads says of its examples and experiments, measured on other draws."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,12 +20,13 @@ from attn_lib.checks.heads import MULTI_HEAD_MISTAKES
 from attn_lib.interventions import zero_heads
 from attn_lib.model import layer_params, transformer
 from attn_lib.training import (
+    RECIPES,
     every_period,
     head_scores,
+    induction_batch,
     induction_score,
     load_checkpoints,
     period_of,
-    previous_token_score,
     score,
     start,
     train,
@@ -162,17 +164,52 @@ class TestTrainedHeads:
                 silenced = partial(first_copy_only, period_of(batch))
                 assert score(model.final, model.recipe, [batch], edit=silenced).accuracy > 0.98
 
-    def test_the_idle_head_scores_no_better_than_an_even_share(self, models, batches):
-        found, even = head_scores(models[1].final, models[1].recipe.config, batches), []
+    def test_the_second_head_reads_its_own_token_and_is_hardly_needed(self, models, batches):
+        model, found, even = models[1], [], []
         for batch in batches:
             n, L = batch.tokens.shape[1], period_of(batch)
-            A = (np.tri(n) / np.arange(1, n + 1)[:, None])[None]
-            even.append([previous_token_score(A, range(1, L))[0], induction_score(A, L)[0]])
-        even = np.mean(even, axis=0)
-        assert found.previous[0, 1] < even[0] and found.induction[0, 1] < even[1] + 0.01
-        assert removed(models[1], 0, [1], batches).accuracy > 0.98
+            A = transformer(model.final, batch.tokens, model.recipe.config).weights[0][:, 1]
+            i = np.arange(1, L)
+            previous, own = A[:, i, i - 1].mean(), A[:, i, i].mean()
+            later = A[:, np.arange(L, n), np.arange(1, n - L + 1)].mean()
+            most = (A[:, i].argmax(axis=-1) == i).mean()
+            found.append([previous, own, later, most])
+            even.append([*[(1 / (i + 1)).mean()] * 2, (1 / np.arange(L + 1, n + 1)).mean(), 0])
+        (previous, own, later, most), share = np.mean(found, axis=0), np.mean(even, axis=0)
+        assert own > 0.5 > 2 * share[1] and most > 0.6
+        assert previous < share[0] and later < share[2] + 0.01
+        whole, without = score(model.final, model.recipe, batches), removed(model, 0, [1], batches)
+        assert 1.1 * whole.loss < without.loss < 2 * whole.loss and without.accuracy > 0.99
 
-    def test_twins_push_alike_and_add_up(self, models, batches):
+    def test_other_seeds_share_some_of_it(self, models):
+        found = np.load(DATA / "induction-seeds.npz")
+        here = head_scores(models[1].final, models[1].recipe.config, every_period("induction"))
+        np.testing.assert_allclose(found["own"][0], here.own, atol=1e-4)  # a row of this model
+        assert (found["induction"][:, 1] > 0.98).all()
+        clear = found["previous"][:, 0] > 0.9
+        np.testing.assert_array_equal(clear.sum(axis=-1), [1, 1, 1, 1, 2])
+        for k in range(4):
+            rest = int(not clear[k].argmax())
+            assert found["own"][k, 0, rest] > max(
+                found["previous"][k, 0, rest], found["induction"][k, 0, rest]
+            )
+            assert found["without"][k, 0, rest] < 4.5 * found["loss"][k]
+        unclear = [found[kind][3, 0, 0] for kind in ("previous", "own", "induction")]
+        assert max(unclear) < 0.45 and found["without"][3, 0, 0] > 3 * found["loss"][3]
+
+    def test_no_head_reads_the_earlier_copy(self, models, batches):
+        even = np.mean(
+            [(1 / np.arange(period_of(b) + 1, 2 * period_of(b))).mean() for b in batches]
+        )
+        for model in models:
+            found = []
+            for batch in batches:
+                layers = transformer(model.final, batch.tokens, model.recipe.config).weights
+                copies = [np.diagonal(A, -period_of(batch), -2, -1) for A in layers]
+                found.append([each.mean(axis=(0, 2)) for each in copies])
+            assert (np.mean(found, axis=0) < even + 0.02).all()
+
+    def test_twins_raise_the_right_logit_alike_and_add_up(self, models, batches):
         model = models[1]
         pushes = np.zeros((2, 2))
         for batch in batches:
@@ -272,3 +309,42 @@ class TestOneLayer:
         two_layers = load_checkpoints(DATA / "induction.npz").curves
         at = two_layers["step"].tolist().index(400)
         assert 0.1 < found < 0.5 < 0.9 < two_layers["accuracy"][at]
+
+    def test_training_finds_a_way_with_heads_enough(self):
+        """Texts of up to eight: as many heads as places, and as wide as there are tokens."""
+        recipe, found = RECIPES["induction-one-layer"], []
+        draw = partial(induction_batch, size=32, vocabulary=16, shortest=4, longest=8)
+        small = replace(recipe.config, vocabulary=16, context=16, d_k=16)
+        for heads in (1, 16):
+            trial = replace(recipe, draw=draw, config=replace(small, heads=heads), rate=4e-3)
+            run = train(start(trial, seed=1), 300, progress=False)
+            found.append(
+                score(run.params, trial, every_period(trial, range(4, 9), seed=1)).accuracy
+            )
+        assert found[0] < 0.75 and found[1] > 0.82
+
+    def test_four_narrow_heads_gain_no_answers(self):
+        recipe, found = RECIPES["induction-one-layer"], []
+        for changes in ({}, {"heads": 4, "d_k": 8}):
+            trial = replace(recipe, config=replace(recipe.config, **changes))
+            run = train(start(trial), 500, progress=False)
+            found.append(score(run.params, trial, every_period(trial, seed=3)))
+        (one, few), (four, less) = found[0][::-1], found[1][::-1]
+        assert four < one and less < few
+
+
+class TestMeanOverHeads:
+    def test_what_mean_weights_leave_out(self):
+        rng = np.random.default_rng(6)
+        X, maps = rng.normal(size=(5, 12)), rng.normal(size=(4, 12, 12)) / np.sqrt(12)
+        found = multi_head_attention(X, *maps, heads=3)
+        A = found.weights
+        U = [found.V[r] @ maps[3][4 * r : 4 * r + 4] for r in range(3)]
+        mean = sum(U) / 3
+        rest = sum((A[r] - A.mean(axis=0)) @ (U[r] - mean) for r in range(3))
+        np.testing.assert_allclose(3 * A.mean(axis=0) @ mean + rest, found.output, atol=1e-12)
+        assert np.linalg.norm(rest) > 0.2 * np.linalg.norm(found.output)
+        exchanged = A[1] @ U[0] + A[0] @ U[1] + A[2] @ U[2]
+        np.testing.assert_allclose(
+            found.output - exchanged, (A[0] - A[1]) @ (U[0] - U[1]), atol=1e-12
+        )
