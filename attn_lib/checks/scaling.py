@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from attn_lib.backward import query_jacobian
-from attn_lib.checks.engine import Case, Mistake, Report, check_function, random_inputs
+from attn_lib.checks.engine import Case, Mistake, Report, by_hand, check_function, random_inputs
 from attn_lib.dot_product import attention_scores, attention_weights, softmax
 
 __all__ = ["check_query_gradient", "check_score_moments"]
@@ -94,6 +94,7 @@ def check_score_moments(function: Callable) -> Report:
         cases=[Case(dict(zip(names, row, strict=True))) for row in rows],
         mistakes=MOMENT_MISTAKES,
         returns=("mean", "variance"),
+        needs_all=True,
     )
 
 
@@ -175,3 +176,76 @@ def check_query_gradient(function: Callable) -> Report:
         mistakes=QUERY_GRADIENT_MISTAKES,
         returns=("gradient",),
     )
+
+
+def _coins():
+    """List what is wrong with a variance of three coins, and with the scaled one."""
+    return {
+        "a factor leaves a variance *squared*: dividing by √3 divides it by 3.": [3, np.sqrt(3)],
+        "the second number is divided by 3 once too often: √3 squared is 3, and no more.": [3, 1 / 3],
+        "this is the standard deviation; the variance is its square.": [np.sqrt(3), 1],
+        "you average |s|. A variance is the mean of the *square*.": [1.5, 0.5],
+        "the four values are not equally likely: −3 and 3 each come once in eight cases, "
+        "−1 and 1 three times.": [5, 5 / 3],
+        "dividing the score does change its variance.": [3, 3],
+        "that adds standard deviations; three uncorrelated terms add their variances.": [9, 3],
+    }
+
+
+SIZES = [256, 4, 24, 16]
+
+
+def _one(place: int, value: float) -> list[float]:
+    """Give the right sizes but for one."""
+    return [*SIZES[:place], value, *SIZES[place + 1 :]]
+
+
+def _sizes():
+    return {
+        "(a): both sides have variance σ², so a term has σ⁴.": _one(0, 64),
+        "(a): the coordinates do not have variance 1: theirs is 2² = 4.": _one(0, 16),
+        "(a): 2 is the standard deviation. The variance is 4, on both sides.": _one(0, 32),
+        "(b): uniform on (−1, 1) has variance ⅓, for queries *and* keys.": _one(1, 12),
+        "(b): uniform on (−1, 1) has variance ⅓, not 1.": _one(1, 36),
+        "(b): the interval is 2 long, and 2²/12 = ⅓; ¹⁄₁₂ belongs to (0, 1).": _one(1, 0.25),
+        "(c): means that are not 0 add to the variance of a term.": _one(2, 16),
+        "(c): the squared mean of a term, (½·½)², has to come off its mean square.": _one(2, 25),
+        "(c): the queries' mean counts, and the keys' mean as well.": _one(2, 20),
+        "(d): a token's query is its own key here: the terms are squares.": _one(3, 8),
+        "(d): E[q⁴] is 3, and the squared mean of a term, 1, comes off.": _one(3, 24),
+        "these are the variances of the *scaled* scores.": [16, 1 / 9, 1.5, 2],
+        "these are standard deviations; the variance is the square.": [16, 2, np.sqrt(24), 4],
+    }
+
+
+def _gradient_lengths(z: float = 0.67) -> np.ndarray:
+    """Give κ a (1 − a) at a tie for κ = 2 and 8, then at the median."""
+    a = 1 / (1 + np.exp(-np.array([0, 0, 2 * z, 8 * z])))
+    return np.array([2, 8, 2, 8]) * a * (1 - a)
+
+
+def _gradient_slips():
+    right, kappa = _gradient_lengths(), np.array([2, 8, 2, 8])
+    a = 1 / (1 + np.exp(-np.array([0, 0, 1.34, 5.36])))
+    unscaled = 1 / (1 + np.exp(-0.67))
+    return {
+        "κ is missing in front: the gradient of the lead by q has the length κ.": right / kappa,
+        "the lead is κz: the weight depends on how far the keys are apart.": np.where(
+            [True, True, False, False], right, kappa * unscaled * (1 - unscaled)
+        ),
+        "that is κa. The weight answers by a(1 − a), not by itself.": kappa * a,
+        "that is κ(1 − a). What is missing is the factor a.": kappa * (1 - a),
+        "that is κa². The other factor is 1 − a, what the rival has.": kappa * a**2,
+        "these are the ties twice: at the median the lead is 0.67 κ, not 0.": right[[0, 1, 0, 1]],
+        "the medians and the ties are exchanged.": right[[2, 3, 0, 1]],
+        "give the two ties first, then the two medians.": right[[0, 2, 1, 3]],
+    }
+
+
+EXERCISES = {
+    "ex-scaling-coins": by_hand([3, 1], _coins),
+    "ex-scaling-sizes": by_hand(SIZES, _sizes, tol=0.05),
+    "ex-scaling-median": by_hand(_gradient_lengths, _gradient_slips),
+    "ex-scaling-moments": check_score_moments,
+    "ex-scaling-gradient": check_query_gradient,
+}

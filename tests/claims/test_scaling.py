@@ -22,7 +22,10 @@ from attn_lib.training import (
     train,
 )
 
-PAGE = (Path(__file__).parents[2] / "book" / "scaling.md").read_text(encoding="utf-8")
+BOOK = Path(__file__).parents[2] / "book"
+PAGE = "\n".join(
+    (BOOK / name).read_text(encoding="utf-8") for name in ("scaling.md", "scores-further.md")
+)
 
 
 def page(*names):
@@ -305,13 +308,34 @@ class TestReversal:
         run = train(start(self.raw, seed=1), 150, progress=False)
         assert score(run.params, self.raw, held_out(self.raw, 2)).accuracy > 0.95
 
-    def test_the_shared_map_is_pulled_harder_than_with_scaling(self):
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_no_map_is_needed_as_long_as_one_is_shared(self, seed):
+        """The raw layer learns with either map fixed, and hardly with both."""
+        raw = replace(self.raw, config=replace(self.raw.config, d_k=256))
+        right = {}
+        for frozen in ((), ("0.W_Q",), ("0.W_K", "E", "P"), ("0.W_Q", "0.W_K")):
+            run = train(start(raw, seed=seed, frozen=frozen), 150, progress=False)
+            right[frozen] = score(run.params, raw, held_out(raw, 2)).accuracy
+        assert min(right[()], right["0.W_Q",], right["0.W_K", "E", "P"]) > 0.85
+        assert right["0.W_Q", "0.W_K"] < 0.6
+
+    def test_with_both_maps_fixed_raw_is_behind_scaled(self):
+        accuracy = {}
+        for recipe in (self.raw, self.recipe):
+            wide = replace(recipe, config=replace(recipe.config, d_k=256))
+            run = train(start(wide, seed=1, frozen=("0.W_Q", "0.W_K")), 150, progress=False)
+            accuracy[recipe is self.raw] = score(run.params, wide, held_out(wide, 2)).accuracy
+        assert accuracy[True] + 0.15 < accuracy[False]
+
+    def test_the_length_of_the_gradient_would_have_told_the_opposite_in_other_units(self):
+        """W_Q's gradient is longer raw, and that of the map that acts, √d_k W_Q, is shorter."""
         config, batch = replace(self.recipe.config, d_k=256), held_out(self.recipe, 1)[0]
         for seed in range(3):
             params = TRANSFORMER.init(config, seed, np.float32)
             _, scaled = TRANSFORMER.loss_and_gradients(params, batch, config)
             _, raw = self.raw.model.loss_and_gradients(params, batch, config)
-            assert np.linalg.norm(raw["0.W_Q"]) > 2 * np.linalg.norm(scaled["0.W_Q"])
+            raw, scaled = (np.linalg.norm(each["0.W_Q"]) for each in (raw, scaled))
+            assert raw > 2 * scaled and raw / 16 < scaled
 
 
 def test_entropy_rises_with_the_temperature_as_the_exercise_says():
