@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import matplotlib
 import myst_nb
 import numpy as np
