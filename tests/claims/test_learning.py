@@ -334,6 +334,20 @@ class TestInduction:
         assert two_scores(cut[125])[1] > 0.85 * early
         assert two_scores(free[400])[1] > 0.9 and two_scores(cut[400])[1] < 0.3
 
+    def test_the_first_rise_is_a_preference_for_what_has_not_come_again(self, free):
+        """Weight of layer 2 on those places of the first copy, against an even row's."""
+        ahead = {}
+        for step in (0, 125):
+            found = []
+            for batch in PERIODS:
+                L, n = period_of(batch), batch.tokens.shape[1]
+                A = transformer(free[step], batch.tokens, RECIPES["induction"].config).weights[1]
+                for i in range(L, n):
+                    places = slice(i - L + 1, L)
+                    found.append(A[:, 0, i, places].sum(axis=-1).mean() - (2 * L - i - 1) / (i + 1))
+            ahead[step] = np.mean(found)
+        assert ahead[125] > 0.05 > abs(ahead[0]) + 0.02
+
     def test_each_half_is_held_back_by_the_other(self, free):
         previous, induction = two_scores(free[300])
         held = self.held(1, 300).kept[300]
