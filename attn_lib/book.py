@@ -1,4 +1,4 @@
-"""Small helpers that let one chapter read well as a page and as a live notebook."""
+"""Small helpers that let one chapter read well as a page and as a notebook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from attn_lib.words import fixed
 
-__all__ = ["live", "numbers", "show", "table"]
+__all__ = ["numbers", "show", "table"]
 
 # What `myst_nb.glue` leaves in a cell's output, a test compares; to import it takes a kernel 1.2 s.
 _GLUE = "application/papermill.record/"
@@ -62,73 +62,6 @@ def numbers(*, decimals: int = 2, **values: Any) -> None:
         shell.push({name: shown})
         record = {"scrapbook": {"name": name, "mime_prefix": _GLUE}}
         display({_GLUE + "text/plain": repr(text)}, raw=True, metadata=record)
-
-
-class Live:
-    """A widget for whoever has a kernel, and a stand-in for the page."""
-
-    def __init__(self, widget: Any, page: str) -> None:
-        self.widget, self.page = widget, page
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        bundle = self.widget._repr_mimebundle_() or {}
-        if isinstance(bundle, tuple):
-            bundle = bundle[0]
-        return {**bundle, "text/html": self.page}
-
-
-def live(widget: Any, *, page: Any, alt: str = "", caption: str = "") -> Live:
-    """Show `widget` where a kernel runs, and `page` in the built book.
-
-    A slider whose function runs in Python would be dead in a page. This gives the notebook the
-    widget and the page a figure, or a lab that needs no kernel.
-
-    Parameters
-    ----------
-    widget : ipywidgets.Widget
-        What moves in a notebook.
-    page : matplotlib Figure, or an object with an HTML representation
-        What stands in the page.
-    alt : str
-        For a figure: what it shows, for those who do not see it. Required then.
-    caption : str
-        Printed under `page`.
-
-    Returns
-    -------
-    Live
-        Make it the last expression of a cell.
-
-    Raises
-    ------
-    ValueError
-        If a figure comes without `alt`, or `page` has no HTML representation.
-    """
-    if hasattr(page, "savefig"):
-        if not alt:
-            raise ValueError("a figure in a page needs alt: say in words what it shows")
-        from attn_lib.svg import page_figure  # a reader may have no matplotlib
-
-        picture = page_figure(page, alt)
-    else:
-        picture = _html(page)
-    under = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
-    return Live(
-        widget, f'<figure class="live-page">{picture}{under}</figure>' if under else picture
-    )
-
-
-def _html(page: Any) -> str:
-    """Take the text/html of an object's representation."""
-    bundle = page._repr_mimebundle_() if hasattr(page, "_repr_mimebundle_") else {}
-    if isinstance(bundle, tuple):
-        bundle = bundle[0]
-    text = (bundle or {}).get("text/html") or (
-        page._repr_html_() if hasattr(page, "_repr_html_") else None
-    )
-    if not text:
-        raise ValueError(f"{type(page).__name__} has no HTML representation to stand in the page")
-    return text
 
 
 class Table:

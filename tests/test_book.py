@@ -1,4 +1,4 @@
-"""The page gets a picture or a live lab, the notebook the widget, the text its numbers."""
+"""Numbers for the text, and tables."""
 
 from __future__ import annotations
 
@@ -7,51 +7,9 @@ import myst_nb
 import numpy as np
 import pytest
 
-from attn_lib.book import Rounded, live, numbers, table
+from attn_lib.book import Rounded, numbers, table
 
 matplotlib.use("Agg")
-
-
-class Page:
-    def _repr_html_(self):
-        return "<figure>lab</figure>"
-
-
-def slider():
-    ipywidgets = pytest.importorskip("ipywidgets")
-    return ipywidgets.FloatSlider()
-
-
-def figure():
-    from matplotlib.figure import Figure
-
-    fig = Figure(figsize=(1, 1))
-    fig.add_subplot().plot([0, 1])
-    return fig
-
-
-def test_live_offers_the_widget_and_the_figure():
-    bundle = live(slider(), page=figure(), alt='a "line"', caption="A & B")._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    page = bundle["text/html"]
-    assert 'aria-label="a &quot;line&quot;"' in page and "A &amp; B" in page
-    assert page.count("<svg") == 2  # for a wide screen, and for a phone
-
-
-def test_live_passes_on_the_html_of_a_lab():
-    assert live(slider(), page=Page())._repr_mimebundle_()["text/html"] == Page()._repr_html_()
-
-
-def test_the_same_figure_twice_gives_the_same_page():
-    first, second = (live(slider(), page=figure(), alt="x").page for _ in range(2))
-    assert first == second
-
-
-def test_live_refuses_a_page_that_would_be_mute():
-    with pytest.raises(ValueError, match="alt"):
-        live(slider(), page=figure())
-    with pytest.raises(ValueError, match="HTML"):
-        live(slider(), page=object())
 
 
 @pytest.mark.parametrize(
