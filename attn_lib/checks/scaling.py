@@ -182,7 +182,7 @@ def _coins():
     """List what is wrong with a variance of three coins, and with the scaled one."""
     return {
         "a factor leaves a variance *squared*: dividing by √3 divides it by 3.": [3, np.sqrt(3)],
-        "the second number is divided by 3 once too often: √3 squared is 3.": [3, 1 / 3],
+        "the second number is divided by 3 twice: √3 squared is 3, no more.": [3, 1 / 3],
         "this is the standard deviation; the variance is its square.": [np.sqrt(3), 1],
         "you average |s|. A variance is the mean of the *square*.": [1.5, 0.5],
         "the four values are not equally likely: −3 and 3 each come once in eight cases, "
