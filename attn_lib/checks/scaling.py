@@ -127,7 +127,7 @@ QUERY_GRADIENT_MISTAKES = (
     Mistake(
         "average not subtracted",
         "you let each weight grow with its own score, and forget that they share: J is "
-        "diag(a) − aaᵀ. What one key gains the others lose, so subtract the average Σ a_j x_j.",
+        "diag(a) − aᵀa. What one key gains the others lose, so subtract the average Σ a_j x_j.",
         _from_pull(lambda a, x: a * x),
     ),
     Mistake(

@@ -74,7 +74,7 @@ def score_histogram(
     ax.set_xlim(mean - side, mean + side)
     beyond = round(100 * np.mean(np.abs(scores - mean) > side))
     if beyond:
-        ax.text(0.98, 0.3, f"{beyond} % beyond", ha="right", transform=ax.transAxes, fontsize=8)
+        ax.text(0.98, 0.9, f"{beyond} % beyond", ha="right", transform=ax.transAxes, fontsize=8)
     ax.set_yticks([])
     ax.spines.left.set_visible(False)
     if title:

@@ -118,9 +118,7 @@ function histogram(scores, factor, mean, variance, side) {
   return {
     domain: /** @type {[number, number]} */ ([mean - side, mean + side]),
     notes: [
-      ...(percent
-        ? [{ x: mean + side, y: normal(side + mean), text: `${percent} % beyond`, side: "left", ring: false }]
-        : []),
+      ...(percent ? [{ x: mean + side, y: normal(mean), text: `${percent} % beyond`, side: "left", ring: false }] : []),
       {
         x: mean + 0.9 * Math.sqrt(variance),
         y: normal(mean + 0.9 * Math.sqrt(variance)),
