@@ -127,7 +127,7 @@ QUERY_GRADIENT_MISTAKES = (
     Mistake(
         "average not subtracted",
         "you let each weight grow with its own score, and forget that they share: J is "
-        "diag(a) − aaᵀ. What one key gains the others lose, so subtract the average Σ a_j x_j.",
+        "diag(a) − aᵀa. What one key gains the others lose, so subtract the average Σ a_j x_j.",
         _from_pull(lambda a, x: a * x),
     ),
     Mistake(
@@ -182,7 +182,7 @@ def _coins():
     """List what is wrong with a variance of three coins, and with the scaled one."""
     return {
         "a factor leaves a variance *squared*: dividing by √3 divides it by 3.": [3, np.sqrt(3)],
-        "the second number is divided by 3 once too often: √3 squared is 3.": [3, 1 / 3],
+        "the second number is divided by 3 twice: √3 squared is 3, no more.": [3, 1 / 3],
         "this is the standard deviation; the variance is its square.": [np.sqrt(3), 1],
         "you average |s|. A variance is the mean of the *square*.": [1.5, 0.5],
         "the four values are not equally likely: −3 and 3 each come once in eight cases, "

@@ -438,7 +438,7 @@ def softmax_jacobian(n: int = 3) -> Proof:
     J = weights.jacobian(s)
     where = stand_for(a, weights)
     return Proof(
-        r"The Jacobian of softmax is $\operatorname{diag}(\mathbf{a}) - \mathbf{a}\mathbf{a}^\top$ "
+        r"The Jacobian of softmax is $\operatorname{diag}(\mathbf{a}) - \mathbf{a}^\top\mathbf{a}$ "
         f"(written out for {n} keys).",
         (
             let(r"A weight is a power over the sum of powers.", "a_1", weights[0]),
@@ -525,7 +525,7 @@ def jacobian_limits() -> Proof:
 def jacobian_norm() -> Proof:
     """Prove ‖J‖ ≤ ½: for n = 2 by its eigenvalues, in general by a variance in an interval."""
     half, b = Rational(1, 2), Symbol("a", positive=True)
-    low, high, mu = sp.symbols("m M mu", real=True)
+    low, high, mu = sp.symbols("ell h mu", real=True)
     a, x = symbols("a", 3, positive=True), symbols("x", 3)
     two = diag(b, 1 - b) - Matrix([b, 1 - b]) * row(b, 1 - b)
     eigenvalues = sorted(two.eigenvals(), key=lambda value: value != 0)
@@ -561,23 +561,23 @@ def jacobian_norm() -> Proof:
                 variance_under(a, x),
             ),
             equal(
-                r"Let $m$ be the smallest and $M$ the largest $x_j$, and $\mu$ their mean. The "
+                r"Let $\ell$ be the smallest and $h$ the largest $x_j$, and $\mu$ their mean. The "
                 r"variance is less than this product by an average of products that are not "
                 r"negative.",
-                r"(M - \mu)(\mu - m) - \operatorname{Var}_a(x)",
+                r"(h - \mu)(\mu - \ell) - \operatorname{Var}_a(x)",
                 room - variance_under(a, x),
                 a.dot(inside),
-                right_tex=r"\sum_j a_j (M - x_j)(x_j - m)",
+                right_tex=r"\sum_j a_j (h - x_j)(x_j - \ell)",
                 where={a[2]: 1 - a[0] - a[1]},
             ),
             at_least(
-                r"The product is largest in the middle, where it is a quarter of $(M - m)^2$.",
+                r"The product is largest in the middle, where it is a quarter of $(h - \ell)^2$.",
                 "",
                 (high - low) ** 2 / 4,
                 (high - mu) * (mu - low),
             ),
             at_least(
-                r"If $\lVert\mathbf{x}\rVert$ = 1 then $m^2 + M^2 \le 1$, so that quarter is at "
+                r"If $\lVert\mathbf{x}\rVert$ = 1 then $\ell^2 + h^2 \le 1$, so that quarter is at "
                 r"most $\tfrac12$.",
                 "",
                 (high**2 + low**2) / 2,
@@ -592,7 +592,7 @@ def median_and_mean() -> Proof:
     q, K, v = symbols("q", 2), symbols("k", 2, 2), symbols("v", 2)
     a, apart = symbols("a", 2, positive=True), K[0, :] - K[1, :]
     u, z = sp.symbols("u z", real=True)
-    kappa, m = sp.symbols("kappa m", positive=True)
+    kappa, fixed = sp.symbols("kappa z_0", positive=True)
     weights = softmax_rows(q * K.T)
     share = 1 / (1 + exp(-u))
     slope, density = share * (1 - share), exp(-(z**2) / 2) / sqrt(2 * sp.pi)
@@ -633,9 +633,9 @@ def median_and_mean() -> Proof:
             ),
             equal(
                 r"So the length sought is $\kappa\,a(1 - a)$ at $u = \kappa z$, with a standard "
-                r"normal $z$. At a fixed $z = m > 0$ it vanishes, so every quantile does.",
+                r"normal $z$. At a fixed $z = z_0 > 0$ it vanishes, so every quantile does.",
                 r"\lim_{\kappa \to \infty} \kappa\,a(1 - a)",
-                sp.limit(kappa * slope.subs(u, kappa * m), kappa, sp.oo),
+                sp.limit(kappa * slope.subs(u, kappa * fixed), kappa, sp.oo),
                 0,
             ),
             equal(

@@ -232,3 +232,23 @@ def test_bins_reach_four_powers_of_two_to_each_side():
     np.testing.assert_allclose(score_bins(10, 65)[[0, -1]], [-54, 74])
     np.testing.assert_allclose(score_bins(0, 1 + 2**-52)[[0, -1]], [-4, 4])
     assert len(score_bins(0, 1)) == 41
+    np.testing.assert_allclose(score_bins(0, 512, side=40.0)[[0, -1]], [-40, 40])
+    np.testing.assert_allclose(score_bins(0, 64, side=40.0)[[0, -1]], [-32, 32])
+
+
+@pytest.mark.parametrize("vectors", VECTORS)
+def test_both_histograms_keep_one_axis_while_the_width_moves(vectors):
+    """Else a bell that widens would be the same picture at every width."""
+    spans = [
+        ax.get_xlim()[1] - ax.get_xlim()[0]
+        for d_k in (4, 16, 64, 512)
+        for ax in ScoreScaleLab(vectors=vectors, d_k=d_k).figure().axes[:2]
+    ]
+    np.testing.assert_allclose(spans, spans[0])
+
+
+def test_what_lies_beyond_the_axis_is_counted():
+    raw, scaled = (ax.texts for ax in ScoreScaleLab(d_k=512).figure().axes[:2])
+    share = np.mean(np.abs(ScoreScaleLab(d_k=512).scores) > 40)
+    assert [text.get_text() for text in raw] == [f"{100 * share:.0f} % beyond"]
+    assert not scaled and not ScoreScaleLab(d_k=16).figure().axes[0].texts

@@ -10,24 +10,31 @@ from matplotlib.figure import Figure
 
 from attn_lib.figures import ACCENT, COOL, INK, curves, style
 
+SIDE = 40.0  # of a histogram's axis, in predicted deviations of a scaled score
 
-def score_bins(mean: float, variance: float, count: int = 40) -> np.ndarray:
+
+def score_bins(
+    mean: float, variance: float, count: int = 40, *, side: float = np.inf
+) -> np.ndarray:
     """Give the edges of a histogram's bins around a predicted mean.
 
     They reach to each side four times the power of two above the predicted standard deviation,
-    so that the axis of a growing spread changes seldom.
+    so that they change seldom while a spread grows, and no further than the axis.
 
     Parameters
     ----------
     mean, variance : float
         As predicted.
     count : int, default 40
+    side : float, optional
+        How far the axis reaches to each side of the mean.
 
     Returns
     -------
     ndarray, shape (count + 1,)
     """
     reach = 4 * 2.0 ** np.ceil(np.log2(variance) / 2 - 1e-9)  # 1 may have come out as 1 + 2⁻⁵²
+    reach = min(side, reach)
     return np.linspace(mean - reach, mean + reach, count + 1)
 
 
@@ -37,10 +44,13 @@ def score_histogram(
     *,
     mean: float,
     variance: float,
+    side: float,
     color: str = ACCENT,
     title: str | None = None,
 ) -> None:
     """Draw a histogram of scores and the normal curve of the predicted mean and variance.
+
+    What lies beyond the axis is counted beside its end.
 
     Parameters
     ----------
@@ -49,17 +59,22 @@ def score_histogram(
         Any shape.
     mean, variance : float
         As predicted.
+    side : float
+        How far the axis reaches to each side of the mean.
     color : str, optional
     title : str, optional
     """
-    edges = score_bins(mean, variance)
+    edges = score_bins(mean, variance, side=side)
     x = np.linspace(edges[0], edges[-1], 201)
     curve = np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
     count, _ = np.histogram(scores, edges)
     density = count / (np.size(scores) * np.diff(edges))  # what lies beyond counts too
     ax.bar(edges[:-1], density, np.diff(edges), align="edge", color=color, alpha=0.4, lw=0)
     ax.plot(x, curve, color=INK, linewidth=1.1)
-    ax.set_xlim(edges[0], edges[-1])
+    ax.set_xlim(mean - side, mean + side)
+    beyond = round(100 * np.mean(np.abs(scores - mean) > side))
+    if beyond:
+        ax.text(0.98, 0.9, f"{beyond} % beyond", ha="right", transform=ax.transAxes, fontsize=8)
     ax.set_yticks([])
     ax.spines.left.set_visible(False)
     if title:
@@ -86,6 +101,7 @@ def score_scale_figure(
     Figure
     """
     now = int(np.flatnonzero(np.equal(widths, d_k))[0])
+    side = SIDE * float(np.sqrt(scaled.predicted_variance[now]))  # the same at every width
     with style():
         fig = Figure(figsize=(7.2, 5.6))
         axes = fig.subplots(3, 2)
@@ -97,7 +113,13 @@ def score_scale_figure(
             title = f"{name}: variance {each.variance[now]:.3g}, predicted {variance:.3g}"
             scaled_scores = np.asarray(scores) * factor
             score_histogram(
-                ax, scaled_scores, mean=mean, variance=variance, color=color, title=title
+                ax,
+                scaled_scores,
+                mean=mean,
+                variance=variance,
+                side=side,
+                color=color,
+                title=title,
             )
         for ax, (name, title) in zip(axes[1:].flat, _WIDTH_PANELS, strict=True):
             _over_width(ax, widths, raw, scaled, name, at=d_k, title=title)

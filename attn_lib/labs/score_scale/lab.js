@@ -19,6 +19,7 @@ const VECTORS = [
   ["tied-other", "tied: two tokens"],
 ];
 const BINS = 40;
+const SIDE = 40; // of the histograms' axes, in predicted deviations of a scaled score: the same at every width
 const FIRST_MS = 60; // what the first picture may take at once
 const COLUMN = { least: 272, gap: 28 }; // as .attn-columns in labs.css
 const MARGINS = { left: 42, right: 114 }; // alike in all four curves
@@ -94,15 +95,19 @@ function formula(state) {
   }[state.vectors]();
 }
 
-/** The bins of a histogram around a predicted mean: their edges change seldom while the spread grows. */
-function histogram(scores, factor, mean, variance) {
-  const reach = 4 * 2 ** Math.ceil(Math.log2(variance) / 2 - 1e-9); // 1 may have come out as 1 + 2⁻⁵²
+/** A histogram around a predicted mean, on an axis that reaches `side` to both sides; what lies beyond is counted. */
+function histogram(scores, factor, mean, variance, side) {
+  // edges change seldom while the spread grows; 1 may have come out as 1 + 2⁻⁵²
+  const reach = Math.min(side, 4 * 2 ** Math.ceil(Math.log2(variance) / 2 - 1e-9));
   const width = (2 * reach) / BINS;
   const counts = new Float64Array(BINS);
+  let beyond = 0;
   for (const score of scores) {
     const bin = Math.floor((factor * score - mean + reach) / width);
     if (bin >= 0 && bin < BINS) counts[bin]++;
+    if (Math.abs(factor * score - mean) > side) beyond++;
   }
+  const percent = Math.round((100 * beyond) / scores.length);
   const normal = (x) => Math.exp(-((x - mean) ** 2) / (2 * variance)) / Math.sqrt(2 * Math.PI * variance);
   const bars = Array.from(counts, (count, bin) => [
     mean - reach + (bin + 0.5) * width,
@@ -111,8 +116,9 @@ function histogram(scores, factor, mean, variance) {
   ]);
   const curve = Array.from({ length: 101 }, (_, k) => mean + reach * (k / 50 - 1)).map((x) => [x, normal(x)]);
   return {
-    domain: [mean - reach, mean + reach],
+    domain: /** @type {[number, number]} */ ([mean - side, mean + side]),
     notes: [
+      ...(percent ? [{ x: mean + side, y: normal(mean), text: `${percent} % beyond`, side: "left", ring: false }] : []),
       {
         x: mean + 0.9 * Math.sqrt(variance),
         y: normal(mean + 0.9 * Math.sqrt(variance)),
@@ -412,7 +418,18 @@ function build({ signal, set, redraw, root }) {
         ["scaled", shown ** -0.5, "cool"],
       ])) {
         const { predicted_mean, predicted_variance, variance } = result[name];
-        const { domain, top, series: bars, notes } = histogram(scores, factor, predicted_mean, predicted_variance);
+        const {
+          domain,
+          top,
+          series: bars,
+          notes,
+        } = histogram(
+          scores,
+          factor,
+          predicted_mean,
+          predicted_variance,
+          SIDE * Math.sqrt(result.scaled.predicted_variance),
+        );
         bars[0].color = color;
         charts[name].update({
           width: each,

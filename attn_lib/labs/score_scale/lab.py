@@ -88,9 +88,9 @@ class ScoreScaleLab(Lab):
     -----
     The gradient is that of L = g·o for one query: values V with entries N(0, 1), an upstream g
     drawn as a random direction (‖g‖ = 1) of the d_v = 4 coordinates, and for scores
-    s = f K q, with f = 1/√d_k or 1, weights a = softmax(s) and o = Vᵀ a,
+    s = f q Kᵀ, with f = 1/√d_k or 1, weights a = softmax(s) and o = a V,
 
-        ∇_q L = f · Kᵀ (diag(a) − a aᵀ) V g.
+        ∇_q L = f · g Vᵀ (diag(a) − aᵀa) K.
 
     Median and mean are over the 1024 queries.
     """

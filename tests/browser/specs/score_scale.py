@@ -7,7 +7,7 @@ from browser.driver import LabDriver, Shown
 from browser.specs.spec import CLOSE, LabSpec
 
 from attn_lib.labs import ScoreScaleLab
-from attn_lib.labs.score_scale.figure import score_bins
+from attn_lib.labs.score_scale.figure import SIDE, score_bins
 from attn_lib.labs.score_scale.lab import VECTORS, WIDTHS
 
 ROWS = ("mean", "predicted_mean", "variance", "predicted_variance")
@@ -20,7 +20,8 @@ def parity(lab: LabDriver, python: ScoreScaleLab) -> None:
     expected = [[getattr(raw, name), getattr(scaled, name)] for name in ROWS]
     np.testing.assert_allclose(shown.panels["measured"].table[:, 1:], expected, **CLOSE)
     for panel, each, factor in (("raw", raw, 1), ("scaled", scaled, python.d_k**-0.5)):
-        edges = score_bins(each.predicted_mean, each.predicted_variance)
+        side = SIDE * scaled.predicted_variance**0.5
+        edges = score_bins(each.predicted_mean, each.predicted_variance, side=side)
         count, _ = np.histogram(python.scores * factor, edges)
         density = count / (python.scores.size * np.diff(edges))
         centres = (edges[1:] + edges[:-1]) / 2
