@@ -269,7 +269,7 @@ def _row_mistakes() -> dict[str, np.ndarray]:
 
 
 COUNT_MISTAKES = {
-    "a query may read its own key too.": [21, 11, 24, 0.5],
+    "a query may read its own key too.": [21, 11, 24, 28 / 49],
     "a window of 3 counts the own key: two keys before it, not three.": [28, 22, 29, 0.5],
     "the first rows have no three keys to read.": [28, 21, 29, 0.5],
     "pairs inside the prefix on and below its diagonal are in the causal count already.": [
