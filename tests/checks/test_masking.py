@@ -193,6 +193,7 @@ WRONG = [
     (ROW, [0.8, 0.2, 0, 0], "query 3 may read key 3"),
     (ROW, [0.33, 0.33, 0.33, 0], "the weights of what is left are not even"),
     (ROW, [0, 0, 0.27, 0.73], "you hid the past"),
+    (COUNT, [21, 11, 24, 0.57], "a query may read its own key"),
     (COUNT, [21, 11, 24, 0.5], "a query may read its own key"),
     (COUNT, [28, 22, 29, 0.5], "a window of 3 counts the own key"),
     (COUNT, [28, 21, 29, 0.5], "the first rows have no three keys"),

@@ -1,11 +1,14 @@
 """What the chapter on cross-attention says of its models, measured here on other draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from attn_lib import attention, causal_mask, cross_attention, padding_mask, self_attention, softmax
 from attn_lib.checks import random_inputs
 from attn_lib.training import (
+    RECIPES,
     evaluate,
     held_out,
     lookup_batch,
@@ -78,13 +81,43 @@ def masked(params, tokens, source, mask):
 
 
 class TestTranslation:
-    def test_it_looks_for_places(self, translation):
-        batch, i = held_out("translation", 1, seed=1)[0], np.arange(12)
-        other = batch.source.copy()
-        other[..., 0] = np.random.default_rng(1).integers(26, size=other.shape[:2])
-        logits, attended = reader(translation, batch.tokens, other)
-        assert attended.weights[:, i, 11 - i].mean() > 0.97
-        assert (logits.argmax(-1) == other[:, ::-1, 0]).mean() > 0.99
+    def test_its_weight_follows_the_rows_that_name_a_place(self, translation):
+        """Not the letters, and not the columns: both stay where they are."""
+        batch, rng = held_out("translation", 1, seed=1)[0], np.random.default_rng(1)
+        on_place, on_column, right = [], [], []
+        for tokens, source in zip(batch.tokens, batch.source, strict=True):
+            said = rng.permutation(12)
+            moved = np.column_stack([source[:, 0], source[said, 1]])
+            logits, attended = reader(translation, tokens, moved)
+            for i, row in enumerate(attended.weights):
+                at = int(np.flatnonzero(said == 11 - i)[0])
+                on_place.append(row[at])
+                on_column.append(row[11 - i])
+                right.append(logits[i].argmax() == moved[at, 0])
+        assert np.mean(on_place) > 0.97 and np.mean(right) > 0.99
+        assert abs(np.mean(on_column) - 1 / 12) < 0.04
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_another_order_is_found_by_training_and_not_by_an_untrained_model(self, seed):
+        order = np.random.default_rng(10 + seed).permutation(12)
+
+        def draw(rng):
+            batch = translate_batch(rng, size=64, length=12, vocabulary=26)
+            written = np.take(batch.source[..., 0], order, axis=1)
+            tokens = batch.tokens.copy()
+            tokens[:, 1:, 0] = written[:, :-1]
+            return batch._replace(tokens=tokens, targets=written)
+
+        run = train(
+            start(replace(RECIPES["translation"], draw=draw), seed), keep=[0], progress=False
+        )
+        fresh = draw(np.random.default_rng(3))
+        read = [
+            reader(p, fresh.tokens, fresh.source)[1].weights.mean(axis=0)
+            for p in (run.kept[0], run.params)
+        ]
+        assert (read[1].argmax(axis=1) == order).all() and read[1].max(axis=1).min() > 0.8
+        assert (read[0].argmax(axis=1) == order).sum() <= 4
 
     def test_it_knows_one_length(self, translation):
         batch = translate_batch(np.random.default_rng(2), size=64, length=8, vocabulary=26)

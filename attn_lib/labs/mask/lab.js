@@ -151,7 +151,7 @@ function build({ signal, set }) {
     weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", onCell, onRow, signal }),
     allowed: heatmap({
       panel: "allowed",
-      kind: "scores",
+      kind: "weights",
       title: "Allowed",
       unit: "count",
       digits: 0,
@@ -161,7 +161,7 @@ function build({ signal, set }) {
     }),
     output: heatmap({
       panel: "output",
-      kind: "scores",
+      kind: "weights",
       title: "Outputs",
       unit: "coordinate",
       digits: 1,
@@ -217,7 +217,7 @@ function build({ signal, set }) {
         cols: ["keys"],
         colIds: [0],
         values: Float64Array.from(allowed),
-        limit: 16,
+        limit: m,
         sentence: "Keys that each query may look at",
         formula: () => ["in the row"],
       });
@@ -227,7 +227,7 @@ function build({ signal, set }) {
         cols: ["place"],
         colIds: [0],
         values: O,
-        limit: 16,
+        limit: m,
         sentence: "Average place of the keys that each query read",
         formula: () => ["of 1 … m"],
       });
