@@ -63,14 +63,14 @@ def source_order() -> Proof:
             ),
             equal(
                 r"Hence the outputs move with the rows of the reader.",
-                r"\operatorname{Attention}(PX, Y) - P\operatorname{Attention}(X, Y)",
+                r"O(PX, Y) - P\,O(X, Y)",
                 read(swap * X, Y) - swap * read(X, Y),
                 zeros(2, 1),
             ),
             equal(
                 r"The weights have moved with their values, so the sums are the same, for every "
                 r"permutation of the source.",
-                r"\operatorname{Attention}(X, PY) - \operatorname{Attention}(X, Y)",
+                r"O(X, PY) - O(X, Y)",
                 gaps,
                 zeros(2, len(every)),
             ),
