@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from proving import built, changed
 
 import attn_lib
@@ -17,6 +18,7 @@ from attn_lib.proofs import Proof
 
 ROOM = Path(proofs.__file__).parent
 BOOK = Path(__file__).parents[2] / "book"
+TOC = yaml.safe_load((BOOK.parent / "_toc.yml").read_text(encoding="utf-8"))
 CHAPTERS = {path.stem: getattr(proofs, path.stem) for path in sorted(ROOM.glob("[a-z]*.py"))}
 STEPS = CHAPTERS.pop("steps")
 NAMES = [name for name in proofs.__all__ if name not in ("Proof", "Step")]
@@ -68,8 +70,12 @@ def test_a_chapter_lists_all_its_proofs(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_shows_its_proofs(chapter):
-    """In the open or behind a fold: the last line of a cell."""
-    page = (BOOK / f"{chapter.replace('_', '-')}.md").read_text(encoding="utf-8")
+    """In the open or behind a fold: the last line of a cell, on its page or on one below it."""
+    name = f"book/{chapter.replace('_', '-')}"
+    listed = [page for part in TOC["parts"] for page in part["chapters"]]
+    [entry] = [page for page in listed if page["file"] == name]
+    files = [name, *(below["file"] for below in entry.get("sections", []))]
+    page = "\n".join((BOOK.parent / f"{file}.md").read_text(encoding="utf-8") for file in files)
     shown = set(re.findall(r"^(\w+)\(\)\n```$", page, re.M))
     assert set(CHAPTERS[chapter].__all__) <= shown
 
