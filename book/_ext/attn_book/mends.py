@@ -1,8 +1,11 @@
-"""Two mends of what sphinx-proof and sphinx-exercise write.
+"""Mends of what other extensions write.
 
-They give every box of a kind the same HTML id, which a page may hold only once; and a proof's
-opening word is plain text, which no stylesheet can reach.
+sphinx-proof and sphinx-exercise give every box of a kind the same HTML id, which a page may hold
+only once; a proof's opening word is plain text, which no stylesheet can reach; and MyST-Parser
+escapes the address of a link that sets a lab, which docutils does again.
 """
+
+import html
 
 from docutils import nodes
 
@@ -10,12 +13,14 @@ REPEATED = ({"proof"}, {"proof-content"}, {"exercise-content"}, {"solution-conte
 
 
 def mend_boxes(app, doctree, docname):
-    """Drop the repeated ids, and set "Proof." in italics."""
+    """Drop the repeated ids, set "Proof." in italics, and let "&" be one in links to labs."""
     for node in doctree.findall(nodes.Element):
         if set(node.get("ids", ())) in REPEATED:
             node["ids"] = []
         if isinstance(node, nodes.admonition) and "proof" in node["classes"]:
             set_opening(node)
+        if isinstance(node, nodes.reference) and "attn-set" in node["classes"]:
+            node["refuri"] = html.unescape(node["refuri"])
 
 
 def set_opening(proof):
