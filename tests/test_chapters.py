@@ -80,9 +80,7 @@ def test_only_markdown_that_jupyterlab_shows_too(text):
 
 @chapter
 def test_opens_with_objectives_needs_and_time(text):
-    box = re.search(
-        r"^:::\{dropdown\} What you will be able to do\n(.*?)^:::$", text, re.M | re.S
-    )
+    box = re.search(r"^:::\{dropdown\} What you will be able to do\n(.*?)^:::$", text, re.M | re.S)
     assert box, "the objectives come first"
     assert 3 <= len(re.findall(r"^- \*\*\w+\*\*", box[1], re.M)) <= 5
     assert "*You need:*" in box[1]
