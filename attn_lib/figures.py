@@ -30,20 +30,24 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "book") from None
 
-_STOPS = json.loads((Path(__file__).parent / "colors.json").read_text())
+_COLORS = json.loads((Path(__file__).parent / "colors.json").read_text())
 
 
 def _cmaps(theme: str) -> dict[str, LinearSegmentedColormap]:
-    named = {f"attention_{kind}": stops for kind, stops in _STOPS[theme].items()}
+    named = {f"attention_{kind}": stops for kind, stops in _COLORS["maps"][theme].items()}
     return {name: LinearSegmentedColormap.from_list(name, stops) for name, stops in named.items()}
 
 
-weights_cmap, scores_cmap = _cmaps("light").values()
+weights_cmap, scores_cmap, outputs_cmap = _cmaps("light").values()
+KINDS = {"weights": weights_cmap, "scores": scores_cmap, "outputs": outputs_cmap}
 dark_cmaps = _cmaps("dark")
-ACCENT, INK, MUTED, LINE = "#a34a17", "#1b1f24", "#57606a", "#d9dee4"
+# One colour a role, everywhere: query, key, value, weight, output, scores above and below 0.
+ROLES: dict[str, str] = {role: both["light"] for role, both in _COLORS["roles"].items()}
+QUERY = ROLES["query"]
+ACCENT, INK, MUTED, LINE = ROLES["accent"], "#1b1f24", "#57606a", "#d9dee4"
 COOL = "#2d6a8e"
 DARK = {  # the same role on dark paper
-    ACCENT: "#f0a06b",
+    **{both["light"]: both["dark"] for both in _COLORS["roles"].values()},
     COOL: "#7db8dd",
     "#6742b5": "#bdaafd",
     "#4a7a3a": "#8fc27c",
@@ -67,7 +71,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9.5,
     "axes.titleweight": "bold",
-    "axes.prop_cycle": cycler(color=[ACCENT, COOL, "#6742b5", "#4a7a3a"]),
+    "axes.prop_cycle": cycler(color=[ACCENT, COOL, "#4a7a3a", "#6742b5"]),
     "figure.facecolor": "white",
     "figure.dpi": 96,
     "figure.constrained_layout.use": True,
@@ -142,16 +146,15 @@ def heatmap(
     M = np.asarray(M, float)
     if M.ndim != 2:
         raise ValueError(f"a heatmap shows a matrix (n, m), got shape {M.shape}")
-    if kind not in ("weights", "scores"):
-        raise ValueError(f'kind must be "weights" or "scores", got {kind!r}')
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     for name, labels, size in (("rows", rows, M.shape[0]), ("cols", cols, M.shape[1])):
         if labels is not None and len(labels) != size:
             raise ValueError(f"{name} must name all {size}, got {len(labels)} labels")
     low, high = (0, 1) if kind == "weights" else (-1, 1)
     scale = limit or (1 if kind == "weights" else score_limit(M))
-    cmap = weights_cmap if kind == "weights" else scores_cmap
     image = ax.imshow(
-        np.where(np.isfinite(M), M, np.nan), cmap=cmap, vmin=low * scale, vmax=high * scale
+        np.where(np.isfinite(M), M, np.nan), cmap=KINDS[kind], vmin=low * scale, vmax=high * scale
     )
     _cells(ax, M, rows, cols)
     if numbers if numbers is not None else max(M.shape) <= 12:
@@ -243,7 +246,7 @@ def attention_figure(
         drawn = (
             (result.scores, "scores", "Scores $S$", keys, 1),
             (result.weights, "weights", "Weights $A$", keys, 2),
-            (result.output, "scores", "Outputs $O$", outputs, 2),
+            (result.output, "outputs", "Outputs $O$", outputs, 2),
         )
         for ax, (M, kind, title, cols, digits) in zip(panels, drawn, strict=True):
             image = heatmap(ax, M, rows=tokens, cols=cols, kind=kind, digits=digits, title=title)
@@ -260,7 +263,7 @@ def attention_figure(
             ax.xaxis.set_label_position("top")
         if query is not None:
             label = panels[0].get_yticklabels()[query]
-            label.set(color=ACCENT, fontweight="bold")
+            label.set(color=QUERY, fontweight="bold")
     return fig
 
 
@@ -277,7 +280,7 @@ def frame(ax: Axes, rows: slice, cols: slice, *, width: float = 1.6) -> None:
             (cols.start - 0.5, rows.start - 0.5),
             *size,
             fill=False,
-            edgecolor=ACCENT,
+            edgecolor=QUERY,
             linewidth=width,
             zorder=4,
         )

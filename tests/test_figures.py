@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 
 from attn_lib import attention, causal_mask, figures
 
-STOPS = json.loads((Path(figures.__file__).parent / "colors.json").read_text())
+COLORS = json.loads((Path(figures.__file__).parent / "colors.json").read_text())
+STOPS, ROLES = COLORS["maps"], COLORS["roles"]
 THEMES = ("light", "dark")
-MAPS = [(theme, kind) for theme in THEMES for kind in ("weights", "scores")]
+MAPS = [(theme, kind) for theme in THEMES for kind in ("weights", "scores", "outputs")]
 
 ASYMMETRIC = np.array([[0.7, 0.2, 0.1], [0.0, 0.9, 0.1]])
 
@@ -66,28 +67,52 @@ def test_luminance_is_that_of_wcag():
     assert 1.05 / (purple + 0.05) == pytest.approx(15.24, abs=0.01)
 
 
-@pytest.mark.parametrize(("theme", "from_", "to"), [("light", 97, 14), ("dark", 15, 94)])
+@pytest.mark.parametrize(("theme", "from_", "to"), [("light", 96, 27), ("dark", 14, 68)])
 def test_weights_run_from_paper_to_ink_in_even_steps(theme, from_, to):
     L = lightness(channels(STOPS[theme]["weights"]))
     np.testing.assert_allclose(L, np.linspace(from_, to, len(L)), atol=1)
     assert (np.sign(np.diff(lightness(whole_map(theme, "weights")))) == np.sign(to - from_)).all()
 
 
+@pytest.mark.parametrize("kind", ["scores", "outputs"])
 @pytest.mark.parametrize("theme", THEMES)
-def test_scores_diverge_evenly_and_alike_from_a_neutral_middle(theme):
-    stops = channels(STOPS[theme]["scores"])
+def test_signed_maps_diverge_in_even_steps_from_a_neutral_middle(theme, kind):
+    stops = channels(STOPS[theme][kind])
     L, middle = lightness(stops), len(stops) // 2
     assert len(stops) % 2 == 1
-    np.testing.assert_allclose(L, L[::-1], atol=1)
-    np.testing.assert_allclose(np.diff(L[: middle + 1]), (L[middle] - L[0]) / middle, atol=1)
-    assert np.ptp(stops[middle]) <= 5  # no hue
+    for half in (L[: middle + 1], L[middle:]):
+        np.testing.assert_allclose(np.diff(half), (half[-1] - half[0]) / middle, atol=1)
+    assert np.ptp(stops[middle]) <= 11  # hardly a hue
     assert (L[:middle] < L[middle]).all() if theme == "light" else (L[:middle] > L[middle]).all()
     negative, positive = stops[0], stops[-1]
-    assert negative[0] > negative[2] and positive[2] > positive[0]  # orange and violet
+    assert negative[0] > negative[2] and positive[2] > positive[0]  # warm and cool
+
+
+def test_maps_end_in_the_colours_of_their_roles():
+    for theme in THEMES:
+        for kind, high in (("scores", "high"), ("outputs", "output")):
+            assert STOPS[theme][kind][0] == ROLES["low"][theme]
+            assert STOPS[theme][kind][-1] == ROLES[high][theme]
+            assert STOPS[theme][kind][6] == STOPS[theme]["weights"][0]  # nothing looks alike
+    assert STOPS["light"]["weights"][-1] == ROLES["weight"]["light"]
+
+
+@pytest.mark.parametrize(("theme", "paper"), [("light", "#ffffff"), ("dark", "#14171b")])
+def test_roles_can_be_read_as_text(theme, paper):
+    (ground,) = luminance(channels([paper]))
+    for role, both in ROLES.items():
+        (y,) = luminance(channels([both[theme]]))
+        contrast = (max(y, ground) + 0.05) / (min(y, ground) + 0.05)
+        assert contrast >= (2.5 if role == "low" else 4.5), (role, contrast)  # low is a fill only
+
+
+def test_each_role_has_a_dark_colour():
+    for role, light in figures.ROLES.items():
+        assert figures.DARK[light] == ROLES[role]["dark"]
 
 
 def test_matplotlib_uses_the_labs_light_maps():
-    for kind, cmap in (("weights", figures.weights_cmap), ("scores", figures.scores_cmap)):
+    for kind, cmap in figures.KINDS.items():
         drawn = cmap(np.linspace(0, 1, 256))[:, :3] * 255
         np.testing.assert_allclose(drawn, whole_map("light", kind), atol=1.5)
 
@@ -222,7 +247,7 @@ def test_a_layer_reads_from_left_to_right():
     assert [title.split()[0] for title in titles] == ["Scores", "Weights", "Outputs"]
     assert panels[0].get_ylabel() == "query"
     assert [ax.get_xlabel() for ax in panels] == ["key", "key", ""]
-    assert panels[0].get_yticklabels()[2].get_color() == figures.ACCENT
+    assert panels[0].get_yticklabels()[2].get_color() == figures.QUERY
     assert [label.get_text() for label in panels[2].get_xticklabels()] == list("xyz")
 
 

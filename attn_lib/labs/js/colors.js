@@ -1,5 +1,5 @@
-// The two colour maps of the book, shared with matplotlib through colors.json.
-import stops from "../../colors.json" with { type: "json" };
+// The colour maps of the book, shared with matplotlib through colors.json; labs.css has its colours of roles.
+import colours from "../../colors.json" with { type: "json" };
 
 const STEPS = 256;
 
@@ -20,7 +20,7 @@ function table(hexes) {
 }
 
 const maps = {};
-for (const [theme, kinds] of Object.entries(stops))
+for (const [theme, kinds] of Object.entries(colours.maps))
   for (const [kind, hexes] of Object.entries(kinds)) {
     const colors = table(hexes);
     maps[`${theme} ${kind}`] = {
@@ -38,7 +38,7 @@ for (const [theme, kinds] of Object.entries(stops))
  */
 export const colorMap = (theme, kind) => maps[`${theme} ${kind}`];
 
-/** Which of the map's 256 steps shows `value`: weights on [0, limit], scores on [−limit, limit]. */
+/** Which of the map's 256 steps shows `value`: weights on [0, limit], scores and outputs on [−limit, limit]. */
 export function colorStep(kind, value, limit = 1) {
   const t = kind === "weights" ? value / limit : limit > 0 ? 0.5 + value / limit / 2 : 0.5;
   return Math.round(Math.min(1, Math.max(0, t)) * (STEPS - 1));

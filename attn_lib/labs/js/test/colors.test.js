@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import colors from "../../../colors.json" with { type: "json" };
 import { colorLimit, colorMap, colorStep, luminance } from "../colors.js";
 
 const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 
 test("digits stand out on every colour of every map", () => {
   for (const theme of ["light", "dark"])
-    for (const kind of ["weights", "scores"]) {
+    for (const kind of ["weights", "scores", "outputs"]) {
       const { colors, css, dark } = colorMap(theme, kind);
       assert.equal(colors.length, 256);
       colors.forEach((color, step) => {
@@ -33,4 +35,10 @@ test("the limit is the power of two that holds every finite value", () => {
   assert.equal(colorLimit([4]), 4);
   assert.equal(colorLimit([0.3]), 0.5);
   assert.equal(colorLimit([0, -Infinity]), 1);
+});
+
+test("the style sheet has the colours of the roles", () => {
+  const css = readFileSync(new URL("../labs.css", import.meta.url), "utf8");
+  for (const [role, { light, dark }] of Object.entries(colors.roles))
+    assert.ok(css.includes(`--attn-${role}: light-dark(${light}, ${dark});`), role);
 });
