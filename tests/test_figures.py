@@ -216,7 +216,7 @@ def test_words_from_anywhere_are_drawn_as_they_are():
     [
         ({"M": np.zeros(3)}, r"matrix \(n, m\), got shape \(3,\)"),
         ({"M": np.zeros((2, 2, 2))}, r"got shape \(2, 2, 2\)"),
-        ({"kind": "heat"}, 'kind must be "weights" or "scores", got \'heat\''),
+        ({"kind": "heat"}, "kind must be one of weights, scores, outputs, got 'heat'"),
         ({"rows": ["a"]}, "rows must name all 2, got 1 labels"),
         ({"cols": ["a", "b", "c", "d"]}, "cols must name all 3, got 4 labels"),
     ],

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from attn_lib.dot_product import AttentionResult
 from attn_lib.examples import Scene
+from attn_lib.labs.traits import one_of
 
 STATIC = Path(__file__).parent / "static"
 HEIGHTS = Path(__file__).parent / "heights.json"  # measured by tests/browser/heights.py
@@ -33,7 +34,7 @@ _PAGE = """<!doctype html>
 <style>{css}
 :root {{ color-scheme: light dark }}
 body {{ margin: 1rem; display: grid; justify-content: center }}
-.attn-lab {{ inline-size: min(48rem, 100vw - 2rem); margin: 0 }}</style>
+.attn-lab {{ inline-size: min(60rem, 100vw - 2rem); margin: 0 }}</style>
 <main><h1 class="attn-sr">{title}</h1>{lab}</main>
 <script>{script}</script>
 </html>
@@ -51,6 +52,16 @@ class Lab(anywidget.AnyWidget):
     _css = STATIC / "labs.css"
 
     settings: tuple[str, ...] = ()
+    # What the front end has, and what of it is seen at once; the rest is behind More.
+    all_controls: tuple[str, ...] = ()
+    all_panels: tuple[str, ...] = ()
+    first_controls: tuple[str, ...] = ()
+    first_panels: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()  # the questions that it can ask before it answers
+
+    controls: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    panels: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    ask = traitlets.Unicode().tag(sync=True)
     kind = traitlets.Unicode(read_only=True).tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode(help="HTML id of the lab in a page, and its name in a link")
@@ -58,7 +69,7 @@ class Lab(anywidget.AnyWidget):
     def __init__(self, **state: Any) -> None:
         for key in state:
             if not self.has_trait(key):
-                names = [*self.settings, "name", "title"]
+                names = [*self.settings, "controls", "panels", "ask", "name", "title"]
                 near = difflib.get_close_matches(key, names, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else f": it has {', '.join(names)}"
                 raise TypeError(f"{type(self).__name__} has no setting {key!r}{hint}")
@@ -71,6 +82,26 @@ class Lab(anywidget.AnyWidget):
         except traitlets.TraitError:
             self.send_state([key for key in sync_data if key in self.keys])
             raise
+
+    @traitlets.default("controls")
+    def _first_controls(self) -> list[str]:
+        return list(self.first_controls)
+
+    @traitlets.default("panels")
+    def _first_panels(self) -> list[str]:
+        return list(self.first_panels)
+
+    @traitlets.validate("controls", "panels")
+    def _valid_parts(self, proposal) -> list[str]:
+        what, names = proposal["trait"].name, proposal["value"]
+        known = self.all_controls if what == "controls" else self.all_panels
+        for name in names:
+            one_of(f"an entry of {what}", name, known)
+        return names
+
+    @traitlets.validate("ask")
+    def _valid_ask(self, proposal) -> str:
+        return one_of("ask", proposal["value"], ("", *self.asks))
 
     @traitlets.default("kind")
     def _kind(self) -> str:
@@ -107,7 +138,7 @@ class Lab(anywidget.AnyWidget):
 
     def data(self) -> dict:
         """Give the lab's state and what its front end needs beside it, ready for JSON."""
-        return {key: getattr(self, key) for key in ("kind", "title", *self.settings)}
+        return {key: getattr(self, key) for key in ("kind", "title", "controls", "panels", "ask", *self.settings)}
 
     def to_html(self, *, picture: bool = True) -> str:
         """Write the lab as a figure: its state as JSON, and a picture for when no script runs."""

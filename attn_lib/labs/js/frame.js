@@ -1,5 +1,7 @@
-// What every lab has: title, copy and reset, state in the link, notices, one spoken sentence, theme, width, clean
-// removal.
+// What every lab has: title, main controls, the sentence, the picture; the rest in More; copy and reset, state in the
+// link, notices, theme, width, clean removal.
+import { asking } from "./ask.js";
+import { controlGrid } from "./controls.js";
 import { h, setText, textButton } from "./dom.js";
 import { formatFragment } from "./fragment.js";
 import { createStore } from "./store.js";
@@ -28,12 +30,20 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  */
 
 /**
- * A lab's own elements; `draw` shows a state and gives the sentence that says what is shown.
+ * A lab's own elements, in order; `draw` shows a state and gives the sentence that says what is shown. What the model's
+ * `controls` and `panels` name is seen at once, the rest is in More.
  * @typedef {object} Made
- * @property {Node[]} elements
- * @property {Node[]} [after]
- * @property {(state: object, look: {theme: string, width: number}) => string} draw
+ * @property {Record<string, {element: Element}>} [controls]
+ * @property {Record<string, Element>} [panels]
+ * @property {Node[]} [elements]
+ * @property {Node[]} [after]  notes, in More
+ * @property {(state: object, look: Look) => string | (Node | string)[]} draw
  * @property {Function} [stop]
+ */
+
+/**
+ * How a state is drawn: while a question is `asking`, what would answer it stays hidden; `guess` is the reader's mark.
+ * @typedef {{theme: string, width: number, asking: boolean, guess: any}} Look
  */
 
 /**
@@ -43,6 +53,7 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  * @param {(state: any, model: Model) => Record<string, {clean: Function, read: Function}>} lab.settings
  *   what each trait of the state may be, given the others; in the order in which a link is read
  * @param {(parts: Parts) => Made} lab.build
+ * @param {Record<string, import("./ask.js").Ask>} [lab.asks]  what it can ask before it answers
  */
 export const defineLab =
   (lab) =>
@@ -60,28 +71,34 @@ export const defineLab =
     const copy = textButton("link", host.shareLabel);
     const reset = textButton("reset", "Reset");
     const notice = h("div", { class: "attn-notice", role: "status", hidden: true });
-    const spoken = h("p", { class: "attn-sentence", "aria-live": "polite" });
-    const root = h(
-      "div",
-      { class: "attn-live" },
-      h("div", { class: "attn-head" }, h("p", { class: "attn-title" }, model.get("title")), copy, reset),
-      notice,
-    );
+    const says = h("p", { class: "attn-says", "aria-hidden": "true" });
+    const spoken = h("p", { class: "attn-sentence attn-sr", "aria-live": "polite" });
+    const root = h("div", { class: "attn-live" });
 
     let width = 0;
     let speaking = 0;
     let copied = 0;
 
     const draw = (state) => {
-      const sentence = built.draw(clean(state), { theme: root.dataset.theme, width: width || UNSEEN_PX });
+      const now = clean(state);
+      const look = {
+        theme: root.dataset.theme,
+        width: width || UNSEEN_PX,
+        asking: Boolean(asks.form),
+        guess: asks.guess,
+      };
+      const sentence = [built.draw(now, look)].flat();
+      says.replaceChildren(...sentence, asks.verdict);
+      const words = (asks.form?.querySelector(".attn-question") ?? says).textContent;
       clearTimeout(speaking);
-      if (!spoken.textContent) setText(spoken, sentence);
-      else speaking = setTimeout(() => setText(spoken, sentence), SPEAK_AFTER_MS);
+      if (!spoken.textContent) setText(spoken, words);
+      else speaking = setTimeout(() => setText(spoken, words), SPEAK_AFTER_MS);
     };
     const store = createStore(model, keys, draw);
     /** A change by the reader: the rest of the state is first made good, so that what is shown is what is kept. */
     const set = (patch) => {
       say();
+      setText(asks.verdict, ""); // it spoke of another state
       store.set(clean({ ...clean(store.state), ...patch }));
     };
     function say(...content) {
@@ -98,14 +115,28 @@ export const defineLab =
       redraw: () => store.redraw(),
       root,
     });
-    root.append(...built.elements, spoken, ...(built.after ?? []));
+    const { head, picture, foot } = arrange(built, model, { copy, reset, signal });
+    root.append(head, notice, says, picture, foot, spoken);
     el.append(root);
+
+    const asks = asking({
+      ask: lab.asks?.[model.get("ask")],
+      says,
+      root,
+      state: () => clean(store.state),
+      set,
+      redraw: () => store.redraw(),
+      signal,
+    });
+    asks.begin();
 
     reset.addEventListener(
       "click",
       () => {
         say();
         store.set(initial);
+        asks.begin();
+        store.redraw();
         host.shared?.("");
       },
       { signal },
@@ -165,7 +196,9 @@ export const defineLab =
             remarks.push(`${key}=${brief(text)}: ${error.message}`);
           }
         }
+        asks.end(undefined); // who sets a state wants to see it
         store.set(state);
+        store.redraw();
         const more = remarks.length - REMARKS;
         if (more > 0) remarks.splice(REMARKS, more, `and ${more} more`);
         say(...(remarks.length ? [`The link could not be followed in full. ${remarks.join("; ")}.`] : []));
@@ -182,6 +215,50 @@ export const defineLab =
       },
     };
   };
+
+const LEGACY = []; // until every lab names its controls and panels
+
+/**
+ * Put a lab's elements in their places: the model's `controls` beside the title, its `panels` below, the rest in More.
+ * @param {Made} built
+ */
+function arrange({ controls = {}, panels = {}, after = [], elements = LEGACY }, model, { copy, reset, signal }) {
+  const part = (all, names) => {
+    const shown = names.filter((name) => name in all);
+    return [shown.map((name) => all[name]), Object.keys(all).filter((name) => !shown.includes(name))];
+  };
+  const [first, others] = part(controls, model.get("controls") ?? []);
+  const [seen, folded] = part(panels, model.get("panels") ?? []);
+  const element = ({ element }) => element;
+  const head = h(
+    "div",
+    { class: "attn-head" },
+    h("p", { class: "attn-title" }, model.get("title")),
+    first.length ? h("div", { class: "attn-first" }, first.map(element)) : null,
+  );
+  const picture = h("div", { class: "attn-picture" }, seen, elements);
+  const inside = [
+    others.length ? controlGrid(Object.fromEntries(others.map((name) => [name, controls[name]]))) : null,
+    ...folded.map((name) => panels[name]),
+    ...after,
+  ].filter(Boolean);
+  const more = h("div", { class: "attn-more", hidden: true }, inside);
+  const opener = h(
+    "button",
+    { type: "button", class: "attn-text attn-opener", "data-action": "more", "aria-expanded": "false" },
+    "More",
+  );
+  opener.addEventListener(
+    "click",
+    () => {
+      more.hidden = !more.hidden;
+      opener.setAttribute("aria-expanded", String(!more.hidden));
+    },
+    { signal },
+  );
+  const line = h("div", { class: "attn-foot" }, inside.length ? opener : null, reset, copy);
+  return { head, picture, foot: h("div", {}, line, more) };
+}
 
 /** The link to a lab in its present state. */
 export const link = (name, state, initial) => location.href.split("#")[0] + formatFragment(name, state, initial);
