@@ -138,7 +138,10 @@ class Lab(anywidget.AnyWidget):
 
     def data(self) -> dict:
         """Give the lab's state and what its front end needs beside it, ready for JSON."""
-        return {key: getattr(self, key) for key in ("kind", "title", "controls", "panels", "ask", *self.settings)}
+        return {
+            key: getattr(self, key)
+            for key in ("kind", "title", "controls", "panels", "ask", *self.settings)
+        }
 
     def to_html(self, *, picture: bool = True) -> str:
         """Write the lab as a figure: its state as JSON, and a picture for when no script runs."""

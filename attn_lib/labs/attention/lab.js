@@ -1,14 +1,16 @@
-// AttentionLab: tokens → scores → weights → outputs, and the chosen query's sum written out.
-import { colorLimit } from "../js/colors.js";
-import { checkbox, controlGrid, seed, select, slider, temperature } from "../js/controls.js";
-import { h, setText, sym } from "../js/dom.js";
+// AttentionLab: who reads whom, as arcs; scores → weights → outputs; one pair coordinate by coordinate; the chosen
+// query's sum written out.
+import { arcs } from "../js/arcs.js";
+import { checkbox, seed, select, slider, temperature } from "../js/controls.js";
+import { h, onDemand, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
 import { fit, heatmap } from "../js/heatmap.js";
 import { attentionScores, attentionWeights, causalMask, entropyBits, matmul, takeRows } from "../js/math.js";
 import { meters } from "../js/meters.js";
 import { fixed } from "../js/numbers.js";
-import { choice, flag, inOrder, permutation, real, whole } from "../js/settings.js";
+import { pairPanel, pairScales } from "../js/pair.js";
+import { choice, flag, inOrder, oneOf, permutation, real, whole } from "../js/settings.js";
 import { weightedSum } from "../js/sum.js";
 import { orderMoves, tokenRow } from "../js/token_row.js";
 
@@ -18,6 +20,8 @@ const MASKS = [
 ];
 const TEMPERATURES = { low: 0.01, high: 100 };
 const SEEDS = 9999;
+const SCORES_END = 4; // of their colours, always: what is beyond says so
+const CELL_PX = 26; // at most, so that words, arcs and matrices are in one view
 
 const isRandom = (scene) => "n" in scene;
 const count = (scene) => (isRandom(scene) ? scene.n : scene.tokens.length);
@@ -42,6 +46,7 @@ function settings(state, model) {
       scene.name,
     ),
     query: token(scene),
+    key: oneOf([null, ...inOrder(count(scene))], null),
     order: permutation(count(scene)),
     d_k: whole(narrowest(scene), widest(scene)),
     scale: flag,
@@ -62,6 +67,7 @@ function project(scene, seedNumber) {
     return {
       tokens: Array.from({ length: n }, (_, i) => `x${subscript(i + 1)}`),
       outputs: Array.from({ length: d_v }, (_, r) => String(r + 1)),
+      coordinates: [],
       Q: matmul(X, weights(1, width), n, d, width),
       K: matmul(X, weights(2, width), n, d, width),
       V: matmul(X, weights(3, d_v), n, d, d_v),
@@ -76,6 +82,7 @@ function project(scene, seedNumber) {
   return {
     tokens: scene.tokens,
     outputs: scene.outputs,
+    coordinates: scene.keys ?? [],
     Q: matmul(X, flat(scene.W_Q), n, d, width),
     K: matmul(X, flat(scene.W_K), n, d, width),
     V: matmul(X, flat(scene.W_V), n, d, d_v),
@@ -87,7 +94,9 @@ function project(scene, seedNumber) {
 
 /** Scores, weights and outputs of a state, tokens in their present order. */
 function attend({ tokens, outputs, Q, K, V, n, width, d_v }, state) {
-  const S = attentionScores(takeRows(Q, width, state.order), takeRows(K, width, state.order), {
+  const queries = takeRows(Q, width, state.order);
+  const keys = takeRows(K, width, state.order);
+  const S = attentionScores(queries, keys, {
     n,
     m: n,
     width,
@@ -97,16 +106,23 @@ function attend({ tokens, outputs, Q, K, V, n, width, d_v }, state) {
   });
   const A = attentionWeights(S, n, n, state.temperature);
   const values = takeRows(V, d_v, state.order);
+  const row = state.order.indexOf(state.query);
+  const most = A.subarray(row * n, row * n + n).reduce((best, a, j, all) => (a > all[best] ? j : best), 0);
   return {
     n,
     d_v,
     outputs,
     tokens: state.order.map((token) => tokens[token]),
+    q: queries.subarray(row * width, row * width + state.d_k),
+    keys,
     S,
     A,
     V: values,
     O: matmul(A, values, n, n, d_v),
-    row: state.order.indexOf(state.query),
+    row,
+    // the key that is looked at: where none is chosen, the one that is read most
+    col: state.key === null ? most : state.order.indexOf(state.key),
+    forbidden: Array.from(S, (score) => score === -Infinity),
   };
 }
 
@@ -126,18 +142,36 @@ function describe({ n, tokens, S, A, row }) {
   );
 }
 
+/** The end of the outputs' colours: an output is a mean of values, so it is never beyond the largest of them. */
+const outputsEnd = (V) => 2 ** Math.ceil(Math.log2(Math.max(...V.map(Math.abs), 0.5)));
+
 const radical = () => ["√", h("span", { class: "attn-root" }, sym("d", "k"))];
 
 function build({ model, signal, set, state }) {
   let projected = null;
   let projectedFor = "";
   let result = null;
+  let scaled = { key: "", of: null };
+
+  /** The scales of the pair's picture: the scene's own, whatever pair is looked at. */
+  function scales(scene, now, scale) {
+    const key = `${projectedFor} ${now.d_k} ${scale}`;
+    if (key !== scaled.key) scaled = { key, of: { ...pairScales(scene, scale), d_k: now.d_k } };
+    return scaled.of;
+  }
 
   const tokens = tokenRow({
     signal,
-    onQuery: (query) => set({ query }),
+    onQuery: (query) => set({ query, key: null }),
     onOrder: (order) => set({ order }),
+    onDrag: () => reading.follow(),
     now: () => state().order,
+  });
+  const reading = arcs({
+    tokens,
+    signal,
+    onKey: (place) => set({ key: state().order[place] }),
+    onPoint: (place) => point(place < 0 ? -1 : result.row, place),
   });
   const moves = orderMoves({ signal, order: () => state().order, onOrder: (order) => set({ order }) });
   const note = h("p", { class: "attn-note" });
@@ -148,7 +182,7 @@ function build({ model, signal, set, state }) {
       control: "query",
       label: "query token",
       signal,
-      onInput: (query) => set({ query: Number(query) }),
+      onInput: (query) => set({ query: Number(query), key: null }),
     }),
     d_k: slider({
       control: "d_k",
@@ -168,6 +202,7 @@ function build({ model, signal, set, state }) {
     }),
     mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask }) }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: (value) => set({ seed: value }) }),
+    moves,
   };
 
   function chooseScene(name) {
@@ -175,79 +210,108 @@ function build({ model, signal, set, state }) {
     set({
       scene: name,
       query: scene.query,
+      key: null,
       order: inOrder(count(scene)),
       d_k: isRandom(scene) ? Math.min(16, scene.d_k) : widest(scene),
     });
   }
 
   const readout = h("p", { class: "attn-readout" });
-  const onCell = (row, col) => {
-    if (row < 0 || !result)
-      return setText(readout, "Point at a cell, or move to it with the arrow keys, to read its numbers.");
+  const hint = "Choose a word, or drag one. Point at a cell to read its numbers.";
+  /** Let one pair stand out wherever it is shown; −1 for none. */
+  function point(row, col) {
+    maps.scores.light(row, col);
+    maps.weights.light(row, col);
+    reading.light(result && row === result.row ? col : -1);
+    if (row < 0 || !result) return setText(readout, hint);
     const { S, A, n } = result;
     const pair = `${result.tokens[row]} → ${result.tokens[col]}`;
-    const score = S[row * n + col];
-    setText(
-      readout,
-      score === -Infinity
-        ? `${pair}: forbidden by the mask, weight 0`
-        : `${pair}: score ${fixed(score)}, weight ${fixed(A[row * n + col], 3)}`,
-    );
-  };
+    const numbers = result.forbidden[row * n + col]
+      ? "forbidden by the mask, weight 0"
+      : `score ${fixed(S[row * n + col])}, weight ${fixed(A[row * n + col], 3)}`;
+    setText(readout, `${pair}: ${numbers}`);
+  }
   const onOutput = (row, col) => {
-    if (row < 0) return onCell(-1, -1);
-    setText(
-      readout,
-      `output of ${result.tokens[row]}, ${result.outputs[col]}: ${fixed(result.O[row * result.d_v + col], 3)}`,
-    );
+    if (row < 0) return point(-1, -1);
+    const value = fixed(result.O[row * result.d_v + col], 3);
+    setText(readout, `output of ${result.tokens[row]}, ${result.outputs[col]}: ${value}`);
   };
-  const onRow = (row) => set({ query: state().order[row] });
-  const panels = {
+  const onPair = (row, col) => set({ query: state().order[row], key: state().order[col] });
+  const maps = {
     scores: heatmap({
       panel: "scores",
       kind: "scores",
       title: "Scores",
       unit: "key",
       digits: 1,
-      onCell,
-      onRow,
+      onCell: point,
+      onRow: onPair,
       signal,
     }),
-    weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", unit: "key", onCell, onRow, signal }),
+    weights: heatmap({
+      panel: "weights",
+      kind: "weights",
+      title: "Weights",
+      unit: "key",
+      arrow: "softmax",
+      onCell: point,
+      onRow: onPair,
+      signal,
+    }),
     output: heatmap({
       panel: "output",
-      kind: "scores",
+      kind: "outputs",
       title: "Outputs",
       unit: "coordinate",
       corner: "coord.",
+      arrow: "× V",
       onCell: onOutput,
-      onRow,
+      onRow: (row) => set({ query: state().order[row], key: null }),
       signal,
     }),
   };
   const flow = h(
     "div",
-    { class: "attn-flow" },
-    Object.values(panels).map((panel) => panel.element),
+    { class: "attn-flow attn-answer" },
+    Object.values(maps).map((map) => map.element),
   );
+  const pair = pairPanel();
   const sum = weightedSum();
   const meter = meters();
-  onCell(-1, -1);
+  point(-1, -1);
 
+  const total = h("div", { class: "attn-answer" }, sum.element, meter.element);
   return {
-    elements: [tokens.element, moves.element, controlGrid(controls), flow, readout, sum.element, meter.element],
+    controls,
+    panels: {
+      arcs: reading.element,
+      pair: pair.element,
+      matrices: onDemand("Whole matrices S, A, O", signal, flow),
+      sum: total,
+    },
     after: [note],
+    readout,
     draw(now, { theme, width }) {
       const scene = sceneOf(now.scene, model);
       const key = `${now.scene} ${isRandom(scene) ? now.seed : ""}`;
       if (key !== projectedFor) {
         projected = project(scene, now.seed);
+        projected.end = outputsEnd(projected.V);
         projectedFor = key;
       }
       result = attend(projected, now);
-      const { n, d_v, S, A, O, V, row, outputs } = result;
+      const { n, d_v, S, A, O, V, row, col, outputs, forbidden } = result;
+      const a = A.subarray(row * n, row * n + n);
 
       tokens.update({ tokens: projected.tokens, order: now.order, query: now.query });
+      reading.update({
+        width,
+        words: result.tokens,
+        order: now.order,
+        row,
+        weights: a,
+        forbidden: now.mask === "none" ? undefined : forbidden.slice(row * n, row * n + n),
+      });
       setText(note, scene.note);
       controls.scene.update(
         now.scene,
@@ -266,20 +330,25 @@ function build({ model, signal, set, state }) {
       controls.mask.update(now.mask, MASKS);
       controls.seed.update(now.seed, isRandom(scene));
 
-      const cell = fit(flow, { width, rows: projected.tokens, panels: [projected.tokens, projected.tokens, outputs] });
+      const cell = fit(flow, {
+        width,
+        rows: projected.tokens,
+        panels: [projected.tokens, projected.tokens, outputs],
+        most: CELL_PX,
+      });
       const shared = { n, theme, cell, rows: result.tokens, rowIds: now.order, current: row };
       const byKey = {
         ...shared,
         m: n,
         cols: result.tokens,
         colIds: now.order,
-        forbidden: now.mask === "none" ? undefined : Array.from(S, (value) => value === -Infinity),
+        forbidden: now.mask === "none" ? undefined : forbidden,
       };
       const sentence = describe(result);
-      panels.scores.update({
+      maps.scores.update({
         ...byKey,
         values: S,
-        limit: colorLimit(S),
+        limit: SCORES_END,
         sentence: "Scores of every query (row) with every key (column)",
         formulaKey: now.scale,
         formula: () => [
@@ -291,7 +360,7 @@ function build({ model, signal, set, state }) {
           ...(now.scale ? ["/", ...radical()] : []),
         ],
       });
-      panels.weights.update({
+      maps.weights.update({
         ...byKey,
         values: A,
         sentence: `Weights. ${sentence}`,
@@ -302,17 +371,33 @@ function build({ model, signal, set, state }) {
           ...(now.temperature === 1 ? [] : [" of ", sym("S"), "/", sym("T")]),
         ],
       });
-      panels.output.update({
+      maps.output.update({
         ...shared,
         m: d_v,
         cols: outputs,
         colIds: outputs,
         values: O,
-        limit: colorLimit(O),
+        limit: projected.end,
         sentence: "Output of every query (row), coordinate by coordinate",
         formula: () => [sym("O"), " = ", sym("A"), sym("V")],
       });
-      const a = A.subarray(row * n, row * n + n);
+      const scale = now.scale ? 1 / Math.sqrt(now.d_k) : 1;
+      const { width: d_k } = projected;
+      pair.update({
+        width,
+        scales: scales(projected, now, scale),
+        query: result.tokens[row],
+        key: result.tokens[col],
+        coordinates: projected.coordinates,
+        outputs,
+        q: result.q,
+        k: result.keys.subarray(col * d_k, col * d_k + now.d_k),
+        v: V.subarray(col * d_v, col * d_v + d_v),
+        scale,
+        score: S[row * n + col],
+        weights: a,
+        place: col,
+      });
       sum.update({
         query: result.tokens[row],
         tokens: result.tokens,

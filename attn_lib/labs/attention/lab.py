@@ -38,6 +38,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         `scenes` brings others.
     query : int
         The chosen token, by its place in the scene's own sentence.
+    key : int or None, default None
+        The token whose key is looked at beside the query; None is the one that is read most.
     order : sequence of int
         Which token stands at each place; a permutation of 0 … n−1.
     d_k : int
@@ -71,10 +73,15 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
     so you can go on in Python from what the sliders say.
     """
 
-    settings = ("scene", "query", "order", "d_k", "scale", "temperature", "mask", "seed")
+    settings = ("scene", "query", "key", "order", "d_k", "scale", "temperature", "mask", "seed")
+    all_controls = ("scene", "query", "d_k", "temperature", "scale", "mask", "seed", "moves")
+    all_panels = ("arcs", "pair", "matrices", "sum")
+    first_controls = ("temperature",)
+    first_panels = ("arcs", "matrices")
 
     scene = traitlets.Unicode().tag(sync=True)
     query = Whole(0)
+    key = Whole(None, allow_none=True)
     order = traitlets.List(traitlets.Int()).tag(sync=True)
     d_k = Whole(0)
     scale = Flag(True)
@@ -138,6 +145,8 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
             if sorted(self.order) != list(range(n)):
                 self.order = fresh["order"]
                 self.query = fresh["query"]
+            if self.key is not None and self.key >= n:
+                self.key = None
             if self.scene != "random" or not 1 <= self.d_k <= RANDOM["d_k"]:
                 self.d_k = fresh["d_k"]
 
@@ -157,6 +166,12 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
     def _valid_query(self, proposal) -> int:
         n = len(self._defaults(self.scene)["order"])
         return between("query", proposal["value"], 0, n - 1)
+
+    @traitlets.validate("key")
+    def _valid_key(self, proposal) -> int | None:
+        n = len(self._defaults(self.scene)["order"])
+        key = proposal["value"]
+        return None if key is None else between("key", key, 0, n - 1)
 
     @traitlets.validate("d_k")
     def _valid_d_k(self, proposal) -> int:
@@ -222,7 +237,7 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
 def _as_json(scene: Scene) -> dict:
     """Give the parts of a scene that the front end needs."""
     arrays = {key: getattr(scene, key).tolist() for key in ("X", "W_Q", "W_K", "W_V")}
-    words = {key: list(getattr(scene, key)) for key in ("tokens", "outputs")}
+    words = {key: list(getattr(scene, key)) for key in ("tokens", "outputs", "keys")}
     return {
         "name": scene.name,
         "label": scene.label,

@@ -13,6 +13,22 @@ export function h(tag, attributes = {}, ...children) {
 export const textButton = (action, ...words) =>
   h("button", { type: "button", class: "attn-text", "data-action": action }, words);
 
+/** What a phone shows only when asked: a button with `words` stands there until then. */
+export function onDemand(words, signal, ...content) {
+  const button = h(
+    "button",
+    { type: "button", class: "attn-text attn-opener", "data-action": "matrices", "aria-expanded": "false" },
+    words,
+  );
+  const element = h("div", { class: "attn-ondemand" }, button, content);
+  button.addEventListener(
+    "click",
+    () => button.setAttribute("aria-expanded", String(element.classList.toggle("attn-open"))),
+    { signal },
+  );
+  return element;
+}
+
 /** What stands above a panel: its title, and a quieter line. */
 export const panelTitle = (title, line, size = "") =>
   h("div", { class: `attn-panel-title ${size}` }, h("b", {}, title), line);
@@ -92,4 +108,17 @@ export function textWidth(labels) {
   ruler.font = `600 12.5px ${FONT}`;
   for (const label of labels) if (!measured.has(label)) measured.set(label, ruler.measureText(label).width);
   return Math.max(...labels.map((label) => measured.get(label)));
+}
+
+/** The typeface of the words that are read. */
+const TEXT_FONT = 'charter, "Sitka Text", cambria, Georgia, serif';
+const ems = new Map();
+
+/** Width of a word in em, in the typeface of the words that are read. */
+export function wordWidth(word) {
+  if (!ems.has(word)) {
+    ruler.font = `100px ${TEXT_FONT}`;
+    ems.set(word, ruler.measureText(word).width / 100);
+  }
+  return ems.get(word);
 }

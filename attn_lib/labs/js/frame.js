@@ -37,6 +37,7 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  * @property {Record<string, Element>} [panels]
  * @property {Node[]} [elements]
  * @property {Node[]} [after]  notes, in More
+ * @property {Element} [readout]  a line under the picture: what is under the pointer
  * @property {(state: object, look: Look) => string | (Node | string)[]} draw
  * @property {Function} [stop]
  */
@@ -222,7 +223,11 @@ const LEGACY = []; // until every lab names its controls and panels
  * Put a lab's elements in their places: the model's `controls` beside the title, its `panels` below, the rest in More.
  * @param {Made} built
  */
-function arrange({ controls = {}, panels = {}, after = [], elements = LEGACY }, model, { copy, reset, signal }) {
+function arrange(
+  { controls = {}, panels = {}, after = [], readout, elements = LEGACY },
+  model,
+  { copy, reset, signal },
+) {
   const part = (all, names) => {
     const shown = names.filter((name) => name in all);
     return [shown.map((name) => all[name]), Object.keys(all).filter((name) => !shown.includes(name))];
@@ -256,7 +261,7 @@ function arrange({ controls = {}, panels = {}, after = [], elements = LEGACY }, 
     },
     { signal },
   );
-  const line = h("div", { class: "attn-foot" }, inside.length ? opener : null, reset, copy);
+  const line = h("div", { class: "attn-foot" }, readout, inside.length ? opener : null, reset, copy);
   return { head, picture, foot: h("div", {}, line, more) };
 }
 

@@ -18,6 +18,8 @@ const SETTLE_MS = 300; // the cells' own text, for screen readers and for copyin
 
 const CELL = { least: 22, most: 34, leastWithoutDigits: 14 };
 const GAP_PX = 18; // between panels, as in labs.css
+const LEAST_ARROW_PX = 60; // of room between panels beside the gap
+const MOST_BETWEEN_PX = 130;
 const LABEL_GAP_PX = 9; // between a query's label and its row
 const LEAST_LABEL_PX = 52; // the corner names both axes
 const LEAST_HEADING_PX = 30;
@@ -42,11 +44,11 @@ const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0
  * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else
  * stacked.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], panels: string[][], digits?: boolean}} content
- *   the labels of the rows, and of each panel's columns; without digits, cells may be smaller
+ * @param {{width: number, rows: string[], panels: string[][], digits?: boolean, most?: number}} content
+ *   the labels of the rows, and of each panel's columns; without digits, cells may be smaller; they are `most` px high
  * @returns {number} the size of a cell in px
  */
-export function fit(flow, { width, rows, panels, digits = true }) {
+export function fit(flow, { width, rows, panels, digits = true, most: highest = CELL.most }) {
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const most = Math.max(...panels.map((columns) => columns.length));
   const least = !digits || Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
@@ -56,9 +58,13 @@ export function fit(flow, { width, rows, panels, digits = true }) {
       label + (panels.length - 1) * GAP_PX,
     );
   const beside = together(least) <= width;
-  let cell = CELL.most;
+  let cell = highest;
   while (cell > least && (beside ? together(cell) : label + most * cell) > width) cell--;
   flow.classList.toggle("attn-beside", beside);
+  // what is left over parts the panels, and arrows from one to the next stand there
+  const room = (width - together(cell)) / Math.max(1, panels.length - 1);
+  setStyle(flow, "--between", `${beside ? GAP_PX + Math.min(MOST_BETWEEN_PX, Math.max(0, Math.floor(room))) : 0}px`);
+  flow.classList.toggle("attn-parted", beside && room >= LEAST_ARROW_PX);
   measure(flow, cell, label, Math.max(...panels.map((columns) => textWidth(columns))));
   return cell;
 }
@@ -125,11 +131,12 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
 /**
  * @param {object} options
  * @param {string} options.panel  the page contract's name: "scores", "weights", "output"
- * @param {"scores"|"weights"} options.kind  which colour map
+ * @param {"scores"|"weights"|"outputs"} options.kind  which colour map
  * @param {string} options.title  the words above it
  * @param {string} [options.unit]  what a column is: "key", "coordinate"
  * @param {string} [options.rowUnit]  what a row is
  * @param {string} [options.corner]  the unit, short enough for the corner of the table
+ * @param {string} [options.arrow]  what leads from the panel before to this one, along the current row
  * @param {object} [options.attributes]  more attributes of the table
  * @param {number} [options.digits]  decimals in a cell
  * @param {(row: number, col: number) => void} [options.onCell]
@@ -144,6 +151,7 @@ export function heatmap({
   unit = "key",
   rowUnit = "query",
   corner = unit,
+  arrow = "",
   attributes = {},
   digits = 2,
   onCell = () => {},
@@ -154,7 +162,9 @@ export function heatmap({
   const formula = h("span", { class: "attn-formula" });
   const canvas = h("canvas", { "aria-hidden": "true" });
   const frame = h("div", { class: "attn-frame" });
+  const leading = arrow ? h("div", { class: "attn-arrow", "aria-hidden": "true" }, h("span", {}, arrow)) : null;
   const overlay = h("div", { class: "attn-overlay" });
+  const lit = h("div", { class: "attn-lit", hidden: true });
   const caption = h("caption", { class: "attn-sr" });
   const head = h("thead");
   const body = h("tbody");
@@ -184,7 +194,15 @@ export function heatmap({
 
   function build({ n, m }) {
     const axes = h("span", { class: "attn-axes" }, h("span", {}, `${corner} →`), h("span", {}, `${rowUnit} ↓`));
-    const origin = h("td", { class: "attn-corner" }, axes, canvas, overlay, frame);
+    const origin = h(
+      "td",
+      { class: "attn-corner" },
+      axes,
+      canvas,
+      overlay,
+      frame,
+      h("div", { class: "attn-overlay" }, lit),
+    );
     head.replaceChildren(
       h(
         "tr",
@@ -451,18 +469,29 @@ export function heatmap({
       lay(next);
       element.classList.toggle("attn-turned", textWidth(next.cols) > next.cell - 2);
       frame.hidden = next.current < 0;
-      setStyle(frame, "--row", next.current);
+      for (const part of [frame, leading]) if (part) setStyle(part, "--row", next.current);
+      if (leading) leading.hidden = next.current < 0;
       setText(caption, next.sentence);
       if (!previous || previous.formulaKey !== next.formulaKey) formula.replaceChildren(...next.formula());
       const ends = (value = 1) => fixed(value, Math.abs(value) < 1 ? 2 : 0);
+      const beyond = next.values.reduce(
+        (count, value) => count + Number(Math.abs(value) > (next.limit ?? 1) * (1 + 1e-9) && value !== -Infinity),
+        0,
+      );
       setText(low, kind === "weights" ? "0" : ends(-next.limit));
-      setText(high, ends(next.limit));
+      setText(high, `${ends(next.limit)}${beyond ? ` (${beyond} beyond)` : ""}`);
       setStyle(ramp, "background-image", colorMap(next.theme, kind).ramp);
       const reordered = !resized && String([previous.rowIds, previous.colIds]) !== String([next.rowIds, next.colIds]);
       if (reordered && !stillness() && Math.max(next.n, next.m) <= TRAVEL_UP_TO) travel(place);
       else if (resized || reordered || (stale && !motion)) settle(); // else the running motion draws the new values
       if (reordered && Math.max(next.n, next.m) > TRAVEL_UP_TO && !stillness())
         canvas.animate([{ opacity: 0.2 }, { opacity: 1 }], TRAVEL_MS);
+    },
+    /** Let one cell stand out, as long as the same pair does elsewhere; −1 for none. */
+    light(row, col) {
+      lit.hidden = row < 0 || !view || col >= view.m || row >= view.n;
+      setStyle(lit, "--row", row);
+      setStyle(lit, "--col", col);
     },
     /** Give it another title. */
     rename(words) {

@@ -8,10 +8,11 @@ const GLIDE_MS = 250;
  * @param {object} options
  * @param {(token: number) => void} options.onQuery
  * @param {(order: number[]) => void} options.onOrder
+ * @param {() => void} [options.onDrag]  a token is dragged and stands somewhere else
  * @param {() => number[]} options.now  the order, with changes that no frame has shown yet
  * @param {AbortSignal} options.signal
  */
-export function tokenRow({ onQuery, onOrder, now, signal }) {
+export function tokenRow({ onQuery, onOrder, now, onDrag = () => {}, signal }) {
   const list = h("ul", { class: "attn-tokens", "data-control": "order", "aria-label": "Tokens in order" });
   let view = { tokens: [], order: [], query: 0 };
   let items = []; // by token index
@@ -107,7 +108,14 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
     (event) => {
       const token = tokenOf(event.target);
       if (token !== null && event.button === 0)
-        drag = { token, pointer: event.pointerId, x: event.clientX, y: event.clientY, moved: false };
+        drag = {
+          token,
+          pointer: event.pointerId,
+          x: event.clientX,
+          y: event.clientY,
+          grip: event.clientX - items[token].getBoundingClientRect().left,
+          moved: false,
+        };
     },
     { signal },
   );
@@ -119,15 +127,30 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
       if (!drag.moved && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < DRAG_FROM_PX) return;
       drag.moved = true;
       items[drag.token].classList.add("attn-dragged");
+      Object.assign(drag, { atX: event.clientX, atY: event.clientY });
       move(drag.token, slotAt(event.clientX, event.clientY));
+      carry();
     },
     { signal },
   );
 
+  /** Let the dragged token stand under the pointer. */
+  function carry() {
+    if (!drag?.moved || drag.done) return;
+    const item = items[drag.token];
+    drag.dx = drag.atX - list.getBoundingClientRect().left - drag.grip - item.offsetLeft;
+    const dy = drag.atY - list.getBoundingClientRect().top - item.offsetTop - item.offsetHeight / 2;
+    item.style.transform = `translate(${drag.dx.toFixed(1)}px, ${(dy / 4).toFixed(1)}px)`;
+    onDrag();
+  }
+
   /** The place in the order whose chip is nearest to a point. */
   function slotAt(x, y) {
+    const origin = list.getBoundingClientRect();
     const distance = (token) => {
-      const box = items[token].getBoundingClientRect();
+      const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = items[token];
+      const [left, top] = [origin.left + offsetLeft, origin.top + offsetTop];
+      const box = { left, top, right: left + offsetWidth, bottom: top + offsetHeight };
       const beyond = (p, low, high) => Math.max(low - p, 0, p - high);
       return 100 * beyond(y, box.top, box.bottom) + Math.abs(x - (box.left + box.right) / 2);
     };
@@ -139,8 +162,13 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
       type,
       (/** @type {PointerEvent} */ event) => {
         if (!drag || event.pointerId !== drag.pointer) return;
-        items[drag.token]?.classList.remove("attn-dragged");
+        const item = items[drag.token];
+        item?.classList.remove("attn-dragged");
         drag.done = true; // a click that follows a drag is not a choice
+        if (item && drag.moved) {
+          item.style.transform = "";
+          onDrag();
+        }
         setTimeout(() => (drag = null));
       },
       { signal },
@@ -148,6 +176,17 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
 
   return {
     element: list,
+    /** Where the middle of each place's token is, from the left of the row; where a dragged one is held. */
+    centers: () =>
+      view.order.map((token) => {
+        const { offsetLeft, offsetWidth } = items[token];
+        const held = drag?.moved && !drag.done && drag.token === token ? drag.dx : 0;
+        return list.offsetLeft + offsetLeft + offsetWidth / 2 + held;
+      }),
+    /** Let some tokens step back: the query may not read them. */
+    dim(tokens) {
+      items.forEach((item, token) => item.classList.toggle("attn-unread", tokens.includes(token)));
+    },
     update({ tokens, order, query }) {
       const renamed = String(tokens) !== String(view.tokens);
       const reordered = renamed || String(order) !== String(view.order);
@@ -165,6 +204,7 @@ export function tokenRow({ onQuery, onOrder, now, signal }) {
           items.find((item) => item.classList.contains("attn-dragged") || item.contains(document.activeElement)),
         );
         play();
+        carry();
       }
       const last = order.length - 1;
       items.forEach((item, token) => {
@@ -199,7 +239,7 @@ export function orderMoves({ order, onOrder, signal }) {
     element: h(
       "div",
       { class: "attn-moves" },
-      h("span", {}, "Choose a token to be the query. Drag it, or press Shift with ← or →, to move it."),
+      h("span", {}, "Drag a word to move it, or press Shift with ← or →."),
       h(
         "div",
         { class: "attn-actions" },
