@@ -150,7 +150,7 @@ class Lab(anywidget.AnyWidget):
         # "</script>" inside a string would end the element
         state = json.dumps(self.data(), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
         return (
-            f'<figure class="attn-lab" data-lab="{self.kind}"{name} '
+            f'<figure class="attn-lab full_width" data-lab="{self.kind}"{name} '
             f'style="--attn-wide:{wide}px;--attn-narrow:{narrow}px" '
             f'aria-label="{html.escape(self.title, quote=True)}">'
             f'<script type="application/json" class="attn-state">{state}</script>'

@@ -130,16 +130,19 @@ function attend({ tokens, outputs, Q, K, V, n, width, d_v }, state) {
 const mostBits = (S, row, n) => Math.log2(S.subarray(row * n, row * n + n).filter((score) => score > -Infinity).length);
 
 /** One sentence that says what the picture shows. */
-function describe({ n, tokens, S, A, row }) {
-  const weights = Array.from(A.subarray(row * n, row * n + n), (weight, j) => [weight, tokens[j]]).sort(
+function describe({ n, tokens, A, row }) {
+  const [first, second] = Array.from(A.subarray(row * n, row * n + n), (weight, j) => [weight, tokens[j]]).sort(
     (a, b) => b[0] - a[0],
   );
-  const [first, second] = weights;
-  const then = second && second[0] >= 0.005 ? `, then ${second[1]} (${fixed(second[0])})` : "";
-  return (
-    `${tokens[row]} reads ${first[1]} most (weight ${fixed(first[0])})${then}; its entropy is ` +
-    `${fixed(entropyBits(A, row * n, n))} of at most ${fixed(mostBits(S, row, n))} bits.`
-  );
+  const key = (word) => h("em", { class: "attn-c-key" }, word);
+  return [
+    h("em", { class: "attn-c-query" }, tokens[row]),
+    " reads ",
+    key(first[1]),
+    ` most (weight ${fixed(first[0])})`,
+    ...(second && second[0] >= 0.005 ? [", then ", key(second[1]), ` (${fixed(second[0])})`] : []),
+    ".",
+  ];
 }
 
 /** The end of the outputs' colours: an output is a mean of values, so it is never beyond the largest of them. */
@@ -147,7 +150,7 @@ const outputsEnd = (V) => 2 ** Math.ceil(Math.log2(Math.max(...V.map(Math.abs), 
 
 const radical = () => ["√", h("span", { class: "attn-root" }, sym("d", "k"))];
 
-function build({ model, signal, set, state }) {
+function build({ model, signal, set, state, root }) {
   let projected = null;
   let projectedFor = "";
   let result = null;
@@ -278,16 +281,19 @@ function build({ model, signal, set, state }) {
   const pair = pairPanel();
   const sum = weightedSum();
   const meter = meters();
+  sum.element.classList.add("attn-answer");
+  meter.element.classList.add("attn-answer");
+  root.classList.add("attn-brief");
   point(-1, -1);
 
-  const total = h("div", { class: "attn-answer" }, sum.element, meter.element);
   return {
     controls,
     panels: {
       arcs: reading.element,
       pair: pair.element,
       matrices: onDemand("Whole matrices S, A, O", signal, flow),
-      sum: total,
+      sum: sum.element,
+      spread: meter.element,
     },
     after: [note],
     readout,
@@ -345,6 +351,7 @@ function build({ model, signal, set, state }) {
         forbidden: now.mask === "none" ? undefined : forbidden,
       };
       const sentence = describe(result);
+      const spoken = sentence.map((part) => part.textContent ?? part).join("");
       maps.scores.update({
         ...byKey,
         values: S,
@@ -363,7 +370,7 @@ function build({ model, signal, set, state }) {
       maps.weights.update({
         ...byKey,
         values: A,
-        sentence: `Weights. ${sentence}`,
+        sentence: `Weights. ${spoken}`,
         formulaKey: now.temperature === 1,
         formula: () => [
           sym("A"),
@@ -415,4 +422,102 @@ function build({ model, signal, set, state }) {
   };
 }
 
-export default defineLab({ settings, build });
+const share = (value) => fixed(value).replace("0.", ".");
+
+/**
+ * What it can ask before it answers.
+ * @param {import("../js/store.js").Model} model
+ * @returns {Record<string, import("../js/ask.js").Ask>}
+ */
+function asks(model) {
+  const word = (state, token) => attend(laid(state), { ...state, order: inOrder(laid(state).n) }).tokens[token];
+  const laid = (state) => project(sceneOf(state.scene, model), state.seed);
+  const query = (state) => h("em", { class: "attn-c-query" }, word(state, state.query));
+  /** The token that is read most, and its weight, after a change of the state. */
+  const most = (state, change = {}) => {
+    const { A, n, row, order } = {
+      ...attend(laid(state), { ...state, ...change }),
+      order: change.order ?? state.order,
+    };
+    const weights = A.subarray(row * n, row * n + n);
+    const place = weights.indexOf(Math.max(...weights));
+    return { token: order[place], weight: weights[place] };
+  };
+  /** How much the token that is read most now gets after a change. */
+  const then = (state, change) => {
+    const { A, n, row } = attend(laid(state), { ...state, ...change });
+    return A[row * n + (change.order ?? state.order).indexOf(most(state).token)];
+  };
+  const weight = /** @type {const} */ ({ kind: "slider", min: 0, max: 1, step: 0.01, text: share });
+  const compared = (guess, truth) =>
+    Math.abs(guess - truth) < 0.005
+      ? `You said ${share(guess)}, and so it is.`
+      : `You said ${share(guess)}; it is ${share(truth)}.`;
+  const favourite = (state) => h("em", { class: "attn-c-key" }, word(state, most(state).token));
+  const changed = (change, question) => ({
+    question,
+    control: weight,
+    truth: (state) => then(state, change(state)),
+    words: compared,
+    then: change,
+  });
+  return {
+    most: {
+      question: (state) => ["Which word will ", query(state), " read most?"],
+      control: { kind: "choice", choices: (state) => state.order.map((token) => [token, word(state, token)]) },
+      truth: (state) => most(state).token,
+      words: (guess, truth, state) =>
+        guess === truth
+          ? `Yes, ${word(state, truth)}.`
+          : `You said ${word(state, guess)}; it is ${word(state, truth)}.`,
+    },
+    back: {
+      question: (state) => [
+        query(state),
+        " reads ",
+        favourite(state),
+        ` with weight ${share(most(state).weight)}. How much does `,
+        favourite(state),
+        " read ",
+        query(state),
+        "?",
+      ],
+      control: weight,
+      truth: (state) => {
+        const { A, n } = attend(laid(state), state);
+        return A[state.order.indexOf(most(state).token) * n + state.order.indexOf(state.query)];
+      },
+      words: compared,
+      then: (state) => ({ query: most(state).token, key: state.query }),
+    },
+    reverse: changed(
+      (state) => ({ order: [...state.order].reverse() }),
+      (state) => [
+        query(state),
+        " reads ",
+        favourite(state),
+        ` with weight ${share(most(state).weight)}. With which, once the words are reversed?`,
+      ],
+    ),
+    cold: changed(
+      () => ({ temperature: 0.25 }),
+      (state) => [
+        query(state),
+        " reads ",
+        favourite(state),
+        ` with weight ${share(most(state).weight)}. With which, at a quarter of the temperature?`,
+      ],
+    ),
+    causal: changed(
+      () => ({ mask: "causal" }),
+      (state) => [
+        query(state),
+        " reads ",
+        favourite(state),
+        ` with weight ${share(most(state).weight)}. With which, once it may not look ahead?`,
+      ],
+    ),
+  };
+}
+
+export default defineLab({ settings, build, asks });

@@ -9,7 +9,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attn_lib import AttentionResult, attention, causal_mask, entropy
+from attn_lib import AttentionResult, attention, causal_mask
 from attn_lib.examples import RANDOM_NOTE, SCENES, Scene, random_scene
 from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab, OrdersTokens, ShowsAttention
@@ -75,9 +75,10 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
 
     settings = ("scene", "query", "key", "order", "d_k", "scale", "temperature", "mask", "seed")
     all_controls = ("scene", "query", "d_k", "temperature", "scale", "mask", "seed", "moves")
-    all_panels = ("arcs", "pair", "matrices", "sum")
+    all_panels = ("arcs", "pair", "matrices", "sum", "spread")
     first_controls = ("temperature",)
     first_panels = ("arcs", "matrices")
+    asks = ("most", "back", "reverse", "cold", "causal")
 
     scene = traitlets.Unicode().tag(sync=True)
     query = Whole(0)
@@ -212,16 +213,11 @@ class AttentionLab(OrdersTokens, ShowsAttention, Lab):
         )
 
     def describe(self) -> str:
-        """Say what the chosen query reads most, and how widely it spreads."""
-        result, tokens = self.result, self.tokens
-        a = result.weights[self.query_row]
-        readable = np.isfinite(result.scores[self.query_row]).sum()
+        """Say what the chosen query reads most."""
+        tokens, a = self.tokens, self.weights[self.query_row]
         first, *others = np.argsort(-a, kind="stable")
         then = "".join(f", then {tokens[j]} ({a[j]:.2f})" for j in others[:1] if a[j] >= 0.005)
-        return (
-            f"{tokens[self.query_row]} reads {tokens[first]} most (weight {a[first]:.2f}){then}; "
-            f"its entropy is {entropy(a):.2f} of at most {np.log2(readable):.2f} bits."
-        )
+        return f"{tokens[self.query_row]} reads {tokens[first]} most (weight {a[first]:.2f}){then}."
 
     def figure(self) -> Figure:
         """Draw tokens, scores, weights, outputs and the chosen query's weights with matplotlib."""

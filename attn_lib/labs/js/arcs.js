@@ -15,8 +15,8 @@ const TRAVEL_MS = 250; // as the words glide
 const WORTH_SAYING = 0.045; // of a weight under a word
 const BARS = 12; // in place of arcs; the rest is added up
 
-/** How high the arc to a word at this distance is. */
-const rise = (distance) => 14 + 150 * (Math.abs(distance) / 900) ** 0.8;
+/** How high the arc to a word at this distance is: flat, so that words, arcs and matrices fit into one view. */
+const rise = (distance) => 14 + 116 * (Math.abs(distance) / 900) ** 0.8;
 
 /**
  * Where each arc starts at the query, ends at its key, how wide and how high it is. The nearest word has the outermost

@@ -101,6 +101,7 @@ export function asking({ ask, says, root, state, set, redraw, signal }) {
   let form = null;
   let guess = null;
   const verdict = h("span", { class: "attn-verdict" });
+  root.classList.toggle("attn-asks", Boolean(ask));
 
   function end(value) {
     form?.replaceWith(says);

@@ -54,7 +54,7 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  * @param {(state: any, model: Model) => Record<string, {clean: Function, read: Function}>} lab.settings
  *   what each trait of the state may be, given the others; in the order in which a link is read
  * @param {(parts: Parts) => Made} lab.build
- * @param {Record<string, import("./ask.js").Ask>} [lab.asks]  what it can ask before it answers
+ * @param {(model: Model) => Record<string, import("./ask.js").Ask>} [lab.asks]  what it can ask before it answers
  */
 export const defineLab =
   (lab) =>
@@ -121,7 +121,7 @@ export const defineLab =
     el.append(root);
 
     const asks = asking({
-      ask: lab.asks?.[model.get("ask")],
+      ask: lab.asks?.(model)[model.get("ask")],
       says,
       root,
       state: () => clean(store.state),

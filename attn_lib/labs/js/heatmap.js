@@ -18,7 +18,7 @@ const SETTLE_MS = 300; // the cells' own text, for screen readers and for copyin
 
 const CELL = { least: 22, most: 34, leastWithoutDigits: 14 };
 const GAP_PX = 18; // between panels, as in labs.css
-const LEAST_ARROW_PX = 60; // of room between panels beside the gap
+const LEAST_ARROW_PX = 44; // of room between panels beside the gap
 const MOST_BETWEEN_PX = 130;
 const LABEL_GAP_PX = 9; // between a query's label and its row
 const LEAST_LABEL_PX = 52; // the corner names both axes
@@ -175,6 +175,7 @@ export function heatmap({
   const element = h(
     "div",
     { class: `attn-panel attn-panel-${panel}` },
+    leading,
     h("div", { class: "attn-panel-title" }, heading, formula),
     h("div", { class: "attn-scroll" }, table),
     h("div", { class: "attn-bar", "aria-hidden": "true" }, low, ramp, high),
