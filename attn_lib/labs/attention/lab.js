@@ -1,6 +1,7 @@
 // AttentionLab: who reads whom, as arcs; scores → weights → outputs; one pair coordinate by coordinate; the chosen
 // query's sum written out.
 import { arcs } from "../js/arcs.js";
+import { colorLimit } from "../js/colors.js";
 import { checkbox, seed, select, slider, temperature } from "../js/controls.js";
 import { h, onDemand, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
@@ -20,7 +21,6 @@ const MASKS = [
 ];
 const TEMPERATURES = { low: 0.01, high: 100 };
 const SEEDS = 9999;
-const SCORES_END = 4; // of their colours, always: what is beyond says so
 const CELL_PX = 26; // at most, so that words, arcs and matrices are in one view
 
 const isRandom = (scene) => "n" in scene;
@@ -145,8 +145,14 @@ function describe({ n, tokens, A, row }) {
   ];
 }
 
-/** The end of the outputs' colours: an output is a mean of values, so it is never beyond the largest of them. */
-const outputsEnd = (V) => 2 ** Math.ceil(Math.log2(Math.max(...V.map(Math.abs), 0.5)));
+/**
+ * Where the colours of a scene end, whatever is done with it: scores at its largest scaled one (others are said to be
+ * beyond), outputs at its largest value, since each is a mean of values.
+ */
+function colourEnds({ Q, K, V, n, width }) {
+  const scaled = attentionScores(Q, K, { n, m: n, width });
+  return { scores: Math.max(4, colorLimit(scaled)), outputs: Math.max(0.5, colorLimit(V)) };
+}
 
 const radical = () => ["√", h("span", { class: "attn-root" }, sym("d", "k"))];
 
@@ -302,7 +308,7 @@ function build({ model, signal, set, state, root }) {
       const key = `${now.scene} ${isRandom(scene) ? now.seed : ""}`;
       if (key !== projectedFor) {
         projected = project(scene, now.seed);
-        projected.end = outputsEnd(projected.V);
+        projected.ends = colourEnds(projected);
         projectedFor = key;
       }
       result = attend(projected, now);
@@ -355,7 +361,7 @@ function build({ model, signal, set, state, root }) {
       maps.scores.update({
         ...byKey,
         values: S,
-        limit: SCORES_END,
+        limit: projected.ends.scores,
         sentence: "Scores of every query (row) with every key (column)",
         formulaKey: now.scale,
         formula: () => [
@@ -384,7 +390,7 @@ function build({ model, signal, set, state, root }) {
         cols: outputs,
         colIds: outputs,
         values: O,
-        limit: projected.end,
+        limit: projected.ends.outputs,
         sentence: "Output of every query (row), coordinate by coordinate",
         formula: () => [sym("O"), " = ", sym("A"), sym("V")],
       });

@@ -8,10 +8,11 @@ const ROWS_PX = { least: 3, most: 32, all: 150 };
 const NARROW_PX = 560;
 
 /** As short as it can be read: .57, −1, 0, 3.5. */
-const minus = (value, digits = 2) => {
-  const text = fixed(value, digits).replace(/\.?0+$/, (zeros) => (zeros.includes(".") ? "" : zeros));
-  return text.replace(/^(−?)0\./, "$1.");
-};
+const minus = (value, digits = 2) =>
+  fixed(value, digits)
+    .replace(/(\.\d*?)0+$/, "$1")
+    .replace(/\.$/, "")
+    .replace(/^(−?)0\./, "$1.");
 
 /** Columns of the picture, and px for a unit of each quantity, in a width. */
 function layout(width, { reach, walk, values, d_k, d_v }) {
