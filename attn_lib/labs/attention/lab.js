@@ -21,7 +21,7 @@ const MASKS = [
 ];
 const TEMPERATURES = { low: 0.01, high: 100 };
 const SEEDS = 9999;
-const CELL_PX = 26; // at most, so that words, arcs and matrices are in one view
+const CELL_PX = { few: 23, many: 20, from: 10 }; // at most, so that words, arcs and matrices are in one view
 
 const isRandom = (scene) => "n" in scene;
 const count = (scene) => (isRandom(scene) ? scene.n : scene.tokens.length);
@@ -281,7 +281,7 @@ function build({ model, signal, set, state, root }) {
   };
   const flow = h(
     "div",
-    { class: "attn-flow attn-answer" },
+    { class: "attn-flow attn-lines attn-answer" },
     Object.values(maps).map((map) => map.element),
   );
   const pair = pairPanel();
@@ -346,7 +346,7 @@ function build({ model, signal, set, state, root }) {
         width,
         rows: projected.tokens,
         panels: [projected.tokens, projected.tokens, outputs],
-        most: CELL_PX,
+        most: n < CELL_PX.from ? CELL_PX.few : CELL_PX.many,
       });
       const shared = { n, theme, cell, rows: result.tokens, rowIds: now.order, current: row };
       const byKey = {
@@ -392,7 +392,7 @@ function build({ model, signal, set, state, root }) {
         values: O,
         limit: projected.ends.outputs,
         sentence: "Output of every query (row), coordinate by coordinate",
-        formula: () => [sym("O"), " = ", sym("A"), sym("V")],
+        formula: () => [sym("O")],
       });
       const scale = now.scale ? 1 / Math.sqrt(now.d_k) : 1;
       const { width: d_k } = projected;

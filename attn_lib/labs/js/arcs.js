@@ -13,17 +13,19 @@ const SELF_PX = 20; // a word that reads itself has a stub of this height
 const CASING_PX = 3; // paper around an arc where it crosses others
 const TRAVEL_MS = 250; // as the words glide
 const WORTH_SAYING = 0.045; // of a weight under a word
+const MANY = 10; // so many words have as many rows of matrices below them: their arcs are flatter still
+const FLATTER = 0.65;
 const BARS = 12; // in place of arcs; the rest is added up
 
 /** How high the arc to a word at this distance is: flat, so that words, arcs and matrices fit into one view. */
-const rise = (distance) => 14 + 116 * (Math.abs(distance) / 900) ** 0.8;
+const rise = (distance) => 14 + 88 * (Math.abs(distance) / 900) ** 0.8;
 
 /**
  * Where each arc starts at the query, ends at its key, how wide and how high it is. The nearest word has the outermost
  * slot, so that arcs of one side do not cross.
- * @param {{centers: number[], row: number, weights: ArrayLike<number>, whole: number}} reading  places left to right
+ * @param {{centers: number[], row: number, weights: ArrayLike<number>, whole: number, flat?: number}} reading  places left to right
  */
-export function arcGeometry({ centers, row, weights, whole }) {
+export function arcGeometry({ centers, row, weights, whole, flat = 1 }) {
   const from = centers[row];
   const places = centers.map((_, j) => j);
   const left = places.filter((j) => j < row).reverse();
@@ -34,7 +36,12 @@ export function arcGeometry({ centers, row, weights, whole }) {
     const wide = weights[j] * whole;
     const start = slot + wide / 2;
     slot += wide;
-    arcs[j] = { start, end: j === row ? start : centers[j], wide, high: j === row ? SELF_PX : rise(centers[j] - from) };
+    arcs[j] = {
+      start,
+      end: j === row ? start : centers[j],
+      wide,
+      high: j === row ? SELF_PX : rise(centers[j] - from) * flat,
+    };
   }
   return arcs;
 }
@@ -204,12 +211,25 @@ export function arcs({ tokens, onKey = () => {}, onPoint = () => {}, signal }) {
      */
     update({ width, words, order, row, weights, forbidden }) {
       const size = wordSize(words, width);
-      const high = Math.ceil(rise(width) + 4);
+      const flat = words.length < MANY ? 1 : FLATTER;
+      const high = Math.ceil(rise(width) * flat + 4);
       const was = view;
       const moved = was && (was.row !== row || String(was.order) !== String(order));
       const cameFrom =
         moved && was.order.length === order.length ? order.map((token) => was.order.indexOf(token)) : null;
-      view = { size, width, high, row, order: [...order], weights, forbidden, cameFrom, centers: [], whole: WHOLE_PX };
+      view = {
+        size,
+        width,
+        high,
+        flat,
+        row,
+        order: [...order],
+        weights,
+        forbidden,
+        cameFrom,
+        centers: [],
+        whole: WHOLE_PX,
+      };
       tokens.dim(forbidden ? order.filter((_, j) => forbidden[j]) : []);
       if (!size) return drawBars(weights, words);
       const geometry = drawLine(weights, { size });

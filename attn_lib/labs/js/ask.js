@@ -64,9 +64,11 @@ function slide({ min, max, step, text }) {
   return { element: h("label", { class: "attn-slide" }, input, output), value: () => Number(input.value) };
 }
 
+const IN_SIGHT = 10; // choices; more are a list to open
 let asked = 0; // radio buttons of one question share a name that no other question has
 
 function choose(choices) {
+  if (choices.length > IN_SIGHT) return pick(choices);
   const name = `attn-guess-${++asked}`;
   const element = h(
     "fieldset",
@@ -82,6 +84,16 @@ function choose(choices) {
     return checked ? choices[Number(checked.value)][0] : undefined;
   };
   return { element, value };
+}
+
+function pick(choices) {
+  const element = h(
+    "select",
+    { "data-control": "guess", "aria-label": "guess" },
+    h("option", { value: "" }, "choose …"),
+    choices.map(([, words], at) => h("option", { value: at }, words)),
+  );
+  return { element, value: () => (element.value === "" ? undefined : choices[Number(element.value)][0]) };
 }
 
 /**

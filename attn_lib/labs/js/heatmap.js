@@ -59,7 +59,7 @@ export function fit(flow, { width, rows, panels, digits = true, most: highest = 
     );
   const beside = together(least) <= width;
   let cell = highest;
-  while (cell > least && (beside ? together(cell) : label + most * cell) > width) cell--;
+  while (cell > Math.min(least, highest) && (beside ? together(cell) : label + most * cell) > width) cell--;
   flow.classList.toggle("attn-beside", beside);
   // what is left over parts the panels, and arrows from one to the next stand there
   const room = (width - together(cell)) / Math.max(1, panels.length - 1);
