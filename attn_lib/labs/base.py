@@ -101,7 +101,7 @@ class Lab(anywidget.AnyWidget):
 
     @traitlets.validate("ask")
     def _valid_ask(self, proposal) -> str:
-        return one_of("ask", proposal["value"], ("", *self.asks))
+        return one_of("ask", proposal["value"], (*self.asks, ""))
 
     @traitlets.default("kind")
     def _kind(self) -> str:

@@ -140,12 +140,23 @@ class LabDriver:
         """
         self.page.evaluate("() => new Promise(requestAnimationFrame)")
 
-    def control(self, name: str):
+    def open(self) -> None:
+        """Open More, and the matrices that a phone shows on demand."""
         self.drawn()
+        self.figure.evaluate(
+            """(figure) => figure
+              .querySelectorAll("button:is([data-action=more], [data-action=matrices])")
+              .forEach((button) => {
+                if (button.ariaExpanded === "false" && button.checkVisibility()) button.click();
+              })"""
+        )
+
+    def control(self, name: str):
+        self.open()
         return self.figure.locator(f'[data-control="{name}"]')
 
     def action(self, name: str):
-        self.drawn()
+        self.open()
         return self.figure.locator(f'button[data-action="{name}"]')
 
     def token(self, token: int):
@@ -206,7 +217,11 @@ def focused(page) -> dict | None:
 
 
 def tab_stops(page) -> list[str]:
-    """Press Tab through a page; give what is reached, in order. Each must show the focus."""
+    """Press Tab through a page, all of it open; give what is reached, in order.
+
+    Each must show the focus.
+    """
+    LabDriver(page).open()
     stops = []
     while len(stops) < 60:
         page.keyboard.press("Tab")

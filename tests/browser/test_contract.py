@@ -134,6 +134,7 @@ def test_the_chosen_row_is_framed_in_every_panel(open_page, saved):
 def test_colours_lie_exactly_under_their_cells(open_page, saved, n, width):
     page = open_page(saved(scene="random", n=n), viewport={"width": width, "height": 900})
     lab = LabDriver(page)
+    lab.open()
     lab.shown()
     for panel, m in (("scores", n), ("weights", n), ("output", 4)):
         canvas = lab.figure.locator(f'table[data-panel="{panel}"] canvas').bounding_box()

@@ -67,6 +67,7 @@ def lab_of(page) -> LabDriver:
 
 def test_tokens_are_shown_literally(page):
     lab = lab_of(page)
+    lab.open()
     shown, python = lab.shown(), hostile_lab()
     assert shown.weights.rows == shown.scores.cols == list(TOKENS)
     assert shown.output.cols == list(OUTPUTS)
@@ -96,7 +97,7 @@ def test_no_element_and_no_handler_comes_of_them(page):
     lab.shown()
     found = page.evaluate(
         """() => ({
-          made: document.querySelectorAll("svg, #stolen, img:not(.attn-static)").length,
+          made: document.querySelectorAll("svg:not(.attn-chart, .attn-arcs), #stolen, img:not(.attn-static)").length,
           scripts: [...document.scripts].filter((script) => !script.src)
             .map((script) => script.className),
           handlers: [...document.querySelectorAll("*")]

@@ -211,7 +211,7 @@ def test_the_figure_element_holds_state_and_picture():
     found = Elements(lab.to_html())
     assert [tag for tag, _ in found.tags] == ["figure", "script", "img"]
     figure, script, img = (attributes for _, attributes in found.tags)
-    assert figure["class"] == "attn-lab" and figure["data-lab"] == "AttentionLab"
+    assert figure["class"] == "attn-lab full_width" and figure["data-lab"] == "AttentionLab"
     assert figure["id"] == "first-look" and figure["aria-label"] == lab.title
     assert script["type"] == "application/json"
     assert json.loads(found.script) == lab.data()

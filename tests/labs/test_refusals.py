@@ -18,6 +18,10 @@ from attn_lib.training import start, train
 RULES = [
     ("AttentionLab", {"scene": "moon"}, "scene must be one of chef, river, account, random"),
     ("AttentionLab", {"query": 99}, "query must be from 0 to 8, got 99"),
+    ("AttentionLab", {"key": 9}, "key must be from 0 to 8, got 9"),
+    ("AttentionLab", {"controls": ["heat"]}, "an entry of controls must be one of scene, query"),
+    ("AttentionLab", {"panels": ["heat"]}, "an entry of panels must be one of arcs, pair"),
+    ("AttentionLab", {"ask": "why"}, "ask must be one of most, back, reverse, cold, causal"),
     ("AttentionLab", {"order": [0, 1, 2]}, "order must hold each of 0 to 8 once"),
     ("AttentionLab", {"d_k": 5}, "scene 'chef' has keys of width 4"),
     ("AttentionLab", {"temperature": -1.0}, "temperature must be from 0.01 to 100.0, got -1.0"),
@@ -112,7 +116,7 @@ def message(lab, changes):
     lab.set_state(changes)
 
 
-NO_SLIDER = ("kv_heads", "query_y")  # None and NaN are none of its values
+NO_SLIDER = ("kv_heads", "key", "query_y")  # None and NaN are none of its values
 
 
 class Anything(ipywidgets.Widget):

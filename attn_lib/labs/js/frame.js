@@ -261,7 +261,7 @@ function arrange(
     },
     { signal },
   );
-  const line = h("div", { class: "attn-foot" }, readout, inside.length ? opener : null, reset, copy);
+  const line = h("div", { class: "attn-foot" }, readout, reset, copy, inside.length ? opener : null);
   return { head, picture, foot: h("div", {}, line, more) };
 }
 

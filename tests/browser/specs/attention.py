@@ -16,6 +16,7 @@ SCENES = {"chef": (9, 4, 8), "river": (6, 4, 5), "account": (5, 4, 3), "random":
 
 def parity(lab: LabDriver, python: AttentionLab) -> None:
     """Compare numbers, names, the sum, meters, controls and what is said of the picture."""
+    lab.open()
     shown = lab.shown()
     result, tokens, row = python.result, python.tokens, python.query_row
     for panel in ("scores", "weights", "output"):
@@ -77,6 +78,7 @@ def random_state(rng) -> dict:
     return {
         "scene": scene,
         "query": int(rng.integers(n)),
+        "key": [None, int(rng.integers(n))][rng.integers(2)],
         "order": [int(i) for i in rng.permutation(n)],
         "d_k": int(rng.integers(1, 65)) if scene == "random" else width,
         "scale": bool(rng.integers(2)),
@@ -92,6 +94,7 @@ def choose_scene(lab, python, rng):
     n, width, query = SCENES[name]
     python.scene = name
     python.order, python.query, python.d_k = list(range(n)), query, width
+    python.key = None
 
 
 def choose_query(lab, python, rng):
@@ -102,7 +105,9 @@ def choose_query(lab, python, rng):
     elif how == 1:
         lab.chip(python.query).click()
     else:
-        lab.cell("weights", python.query_row, 0).click()
+        col = int(rng.integers(len(python.order)))
+        lab.cell("weights", python.query_row, col).click()
+    python.key = python.order[col] if how == 2 else None
 
 
 def move(python, token, to):
@@ -203,7 +208,7 @@ def keyboard(lab: LabDriver) -> dict:
     press("ArrowDown")
     press("Enter")
     order = [0, 1, 2, 3, 4, 5, 6, 8, 7]
-    return {"order": order, "temperature": 1.26, "scale": False, "query": 1}
+    return {"order": order, "temperature": 1.26, "scale": False, "query": 1, "key": 0}
 
 
 SPEC = LabSpec(
@@ -215,8 +220,8 @@ SPEC = LabSpec(
     moves=140,
     actions=[*ACTIONS, *[several] * len(ACTIONS), choose_scene],
     stops=[
-        *("link", "reset", "left", "token 8", "reverse", "shuffle", "scene", "query"),
-        *("temperature", "scale", "mask", "scores", "weights", "output"),
+        *("temperature", "left", "token 8", "scores", "weights", "output"),
+        *("reset", "link", "more", "scene", "query", "scale", "mask", "reverse", "shuffle"),
     ],
     keyboard=keyboard,
     bad_links={
@@ -228,6 +233,8 @@ SPEC = LabSpec(
         "temperature=0": {"temperature": 0.01},
         "query=99": {},
         "query=-1": {"query": 0},
+        "key=99": {},
+        "key=-1": {},
         "order=0,1": {},
         "order=0,0,1,2,3,4,5,6,7": {},
         "order=8,7,6,5,4,3,2,1,0.5": {},
