@@ -1,10 +1,12 @@
 // ScoreScaleLab: many scores from one draw, raw and divided by √d_k, at every key width.
 import { chart, theNumbers } from "../js/chart.js";
-import { controlGrid, seed, select, slider } from "../js/controls.js";
+import { seed, select, slider } from "../js/controls.js";
 import { h, setText, sym } from "../js/dom.js";
 import { defineLab } from "../js/frame.js";
+import { softmaxRow } from "../js/math.js";
 import { fixed, scientific, significant } from "../js/numbers.js";
-import { measure, predicted, scoresAt, startDraw } from "./draw.js";
+import { bells } from "./bells.js";
+import { measure, predicted, scoresAt, startDraw, TOKENS } from "./draw.js";
 import { choice, real, whole } from "../js/settings.js";
 import { slices } from "../js/slices.js";
 
@@ -20,6 +22,7 @@ const VECTORS = [
 ];
 const BINS = 40;
 const SIDE = 40; // of the histograms' axes, in predicted deviations of a scaled score: the same at every width
+const REACH = 64; // of the axis of both bells, in predicted deviations of a scaled score
 const FIRST_MS = 60; // what the first picture may take at once
 const COLUMN = { least: 272, gap: 28 }; // as .attn-columns in labs.css
 const MARGINS = { left: 42, right: 114 }; // alike in all four curves
@@ -187,16 +190,10 @@ function measuredTable() {
 }
 
 function describe(d_k, { raw, scaled }) {
-  return (
-    `At dₖ = ${d_k} the raw scores have variance ${scientific(raw.variance)} (predicted ` +
-    `${scientific(raw.predicted_variance)}) and a row an entropy of ${fixed(raw.entropy)} of at most ` +
-    "3 bits; " +
-    `divided by √dₖ, variance ${scientific(scaled.variance)} (predicted ` +
-    `${scientific(scaled.predicted_variance)}) and ${fixed(scaled.entropy)} bits. ` +
-    `The median gradient of a query is ${scientific(raw.median_gradient)} without the division and ` +
-    `${scientific(scaled.median_gradient)} with it, ` +
-    `the mean ${scientific(raw.mean_gradient)} and ${scientific(scaled.mean_gradient)}.`
-  );
+  const said = (each) =>
+    `spread by ${significant(Math.sqrt(each.variance))} (predicted ${significant(Math.sqrt(each.predicted_variance))}), ` +
+    `and the largest weight of a row is ${fixed(each.largest_weight)} on average`;
+  return `At dₖ = ${d_k} raw scores ${said(raw)}; divided by √dₖ they ${said(scaled)}.`;
 }
 
 /** The lines of one quantity over the key width. */
@@ -379,16 +376,19 @@ function build({ signal, set, redraw, root }) {
     });
   }
 
+  const both = bells();
+
   return {
-    elements: [
-      controlGrid(controls),
-      claim,
-      grid("raw", "scaled"),
-      h("div", { class: "attn-beside-note" }, table.element, note),
-      grid("variance", "largest_weight", "entropy", "gradient"),
-    ],
+    controls,
+    panels: {
+      bells: both.element,
+      gradient: h("div", { class: "attn-columns" }, charts.gradient.element, h("div", {}, table.element)),
+      curves: grid("variance", "largest_weight", "entropy"),
+      measured: h("div", { class: "attn-beside-note" }, note),
+      histograms: h("div", {}, claim, grid("raw", "scaled")),
+    },
     after: [numbers],
-    draw(now, { width }) {
+    draw(now, { width, asking, guess }) {
       controls.d_k.update(now.d_k);
       controls.vectors.update(now.vectors, VECTORS);
       controls.seed.update(now.seed, true);
@@ -403,7 +403,7 @@ function build({ signal, set, redraw, root }) {
 
       const shown = current.by.has(now.d_k) ? now.d_k : null;
       if (!shown) return "The scores are being drawn.";
-      const picture = [current, current.by.size, shown, width];
+      const picture = [current, current.by.size, shown, width, asking, guess];
       // what is wanted is still being worked on
       if (picture.every((part, at) => part === pictured.parts[at])) return pictured.sentence;
       const result = current.by.get(shown);
@@ -413,6 +413,33 @@ function build({ signal, set, redraw, root }) {
       const columns = width >= 2 * COLUMN.least + COLUMN.gap ? 2 : 1;
       const each = Math.floor((width - (columns - 1) * COLUMN.gap) / columns);
       const scores = scoresAt(current.draw, shown, how);
+      const bell = (name, formula, factor) => {
+        const { predicted_mean: mean, predicted_variance, variance } = result[name.toLowerCase()];
+        const weights = new Float64Array(TOKENS);
+        softmaxRow(
+          scores.subarray(0, TOKENS).map((score) => factor * score),
+          0,
+          TOKENS,
+          1,
+          weights,
+        );
+        return {
+          name: `${name} scores`,
+          formula,
+          scores,
+          factor,
+          mean,
+          spread: Math.sqrt(variance),
+          weights: Array.from(weights),
+          ghost: asking && name === "Raw" && guess ? guess * Math.sqrt(predicted_variance) : null,
+        };
+      };
+      both.update({
+        width,
+        reach: REACH * Math.sqrt(result.scaled.predicted_variance),
+        sentence,
+        pair: [bell("Raw", ["q", " · ", "k"], 1), bell("Scaled", ["q", " · ", "k", " / √", "d", "ₖ"], shown ** -0.5)],
+      });
       for (const [name, factor, color] of /** @type {[string, number, string][]} */ ([
         ["raw", 1, "accent"],
         ["scaled", shown ** -0.5, "cool"],
@@ -481,4 +508,22 @@ function build({ signal, set, redraw, root }) {
   };
 }
 
-export default defineLab({ settings, build });
+const times = (value) => `${significant(value)} ×`;
+
+/** @returns {Record<string, import("../js/ask.js").Ask>} */
+const asks = () => ({
+  widen: {
+    question: (state) => [
+      `At width ${state.d_k} you see the raw bell. How many times as wide will it be at width ${4 * state.d_k}?`,
+    ],
+    control: { kind: "slider", min: 0.5, max: 6, step: 0.1, text: times },
+    truth: (state) => Math.sqrt(predicted(4 * state.d_k, state)[1] / predicted(state.d_k, state)[1]),
+    words: (guess, truth) =>
+      Math.abs(guess - truth) < 0.15
+        ? `You said ${times(guess)}, and so it is: four times the width, twice the spread.`
+        : `You said ${times(guess)}; it is ${times(truth)}.`,
+    then: (state) => ({ d_k: 4 * state.d_k }),
+  },
+});
+
+export default defineLab({ settings, build, asks });

@@ -13,7 +13,7 @@ from attn_lib.arrays import Array
 from attn_lib.backward import attention_backward
 from attn_lib.draws import normals, uniforms
 from attn_lib.labs.base import Lab
-from attn_lib.labs.numbers import scientific
+from attn_lib.labs.numbers import significant
 from attn_lib.labs.score_scale.figure import score_scale_figure
 from attn_lib.labs.traits import Choice, Real, Whole
 
@@ -96,6 +96,11 @@ class ScoreScaleLab(Lab):
     """
 
     settings = ("d_k", "vectors", "mu", "cosine", "seed")
+    all_controls = settings
+    all_panels = ("bells", "gradient", "curves", "measured", "histograms")
+    first_controls = ("d_k",)
+    first_panels = ("bells",)
+    asks = ("widen",)
 
     d_k = Whole(64, 1, WIDEST)
     vectors = Choice(VECTORS)
@@ -202,17 +207,13 @@ class ScoreScaleLab(Lab):
 
     def describe(self) -> str:
         """Say what the width does to raw scores, and what the division restores."""
-        raw, scaled = self.unscaled, self.scaled
-        return (
-            f"At dₖ = {self.d_k} the raw scores have variance {scientific(raw.variance)} "
-            f"(predicted {scientific(raw.predicted_variance)}) and a row an entropy of "
-            f"{raw.entropy:.2f} of at most 3 bits; divided by √dₖ, variance "
-            f"{scientific(scaled.variance)} (predicted {scientific(scaled.predicted_variance)}) "
-            f"and {scaled.entropy:.2f} bits. The median gradient of a query is "
-            f"{scientific(raw.median_gradient)} without the division and "
-            f"{scientific(scaled.median_gradient)} with it, the mean "
-            f"{scientific(raw.mean_gradient)} and {scientific(scaled.mean_gradient)}."
+        raw, scaled = (
+            f"spread by {significant(np.sqrt(each.variance))} "
+            f"(predicted {significant(np.sqrt(each.predicted_variance))}), "
+            f"and the largest weight of a row is {each.largest_weight:.2f} on average"
+            for each in (self.unscaled, self.scaled)
         )
+        return f"At dₖ = {self.d_k} raw scores {raw}; divided by √dₖ they {scaled}."
 
     def figure(self) -> Figure:
         """Draw both histograms and the curves over key width with matplotlib."""

@@ -15,6 +15,7 @@ ROWS += ("largest_weight", "entropy", "median_gradient", "mean_gradient")
 
 
 def parity(lab: LabDriver, python: ScoreScaleLab) -> None:
+    lab.open()
     shown = lab.shown()
     raw, scaled = python.unscaled, python.scaled
     expected = [[getattr(raw, name), getattr(scaled, name)] for name in ROWS]
@@ -93,7 +94,7 @@ SPEC = LabSpec(
     links=10,
     moves=12,
     actions=[set_width, choose_vectors, set_what_the_vectors_have, draw],
-    stops=["link", "reset", "d_k", "vectors", "seed", "resample", "summary"],
+    stops=["d_k", "reset", "link", "more", "vectors", "seed", "resample", "summary"],
     keyboard=keyboard,
     bad_links={
         "d_k=0": {"d_k": 1},
