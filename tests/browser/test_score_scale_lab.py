@@ -26,6 +26,7 @@ def test_controls_of_other_vectors_are_hidden(open_lab):
 
 def test_the_table_of_numbers_has_every_width(open_lab):
     lab = open_lab(ScoreScaleLab)
+    lab.open()
     lab.figure.locator("summary").press("Enter")
     entropy = lab.shown().entropy
     assert entropy.rows == [str(width) for width in WIDTHS]

@@ -213,7 +213,7 @@ class TestClass:
 
     def test_says_what_it_shows(self):
         said = ScoreScaleLab().describe()
-        assert "At dₖ = 64" in said and "(predicted 64)" in said and "(predicted 1)" in said
+        assert "At dₖ = 64" in said and "(predicted 8)" in said and "(predicted 1)" in said
 
     def test_page_holds_the_state_and_a_picture(self):
         page = ScoreScaleLab(name="scale", d_k=16).to_html()
