@@ -75,3 +75,17 @@ def one_of(name: str, value: Any, choices: Sequence) -> Any:
     if value not in choices:
         raise Refused(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     return value
+
+
+def tuples(name: str, given: Sequence, form: str, bounds: tuple[int, ...]) -> list[list[int]]:
+    """Check a list of tuples of whole numbers, each below its bound; keep one of equal ones."""
+    kept = []
+    for item in given:
+        if not isinstance(item, Sequence) or len(item) != len(bounds):
+            raise Refused(f"{name} must be a list of {form}, got {item!r}")
+        if not all(part in range(end) for part, end in zip(item, bounds, strict=True)):
+            ends = ", ".join(str(end - 1) for end in bounds)
+            raise Refused(f"{name}: {form} must be from 0 to {ends}, got {list(item)}")
+        if [int(part) for part in item] not in kept:
+            kept.append([int(part) for part in item])
+    return kept

@@ -44,6 +44,8 @@ RULES = [
     ("MaskLab", {"prefix": -1}, "prefix must be from 0 to 12, got -1"),
     ("MaskLab", {"length": 13}, "length must be from 0 to 12, got 13"),
     ("MaskLab", {"scores_are": "odd"}, "scores_are must be one of equal, random"),
+    ("MaskLab", {"painted": [[0, 12]]}, "painted: [query, key] must be from 0 to 11, 11, got"),
+    ("MaskLab", {"painted": [3]}, "painted must be a list of [query, key], got 3"),
     ("MaskLab", {"query": 12}, "query must be from 0 to 11, got 12"),
     ("MaskLab", {"seed": 10000}, "seed must be from 0 to 9999, got 10000"),
     ("ScoreScaleLab", {"d_k": 513}, "d_k must be from 1 to 512, got 513"),

@@ -26,7 +26,7 @@ from attn_lib.interventions import (
 )
 from attn_lib.labs.base import Lab
 from attn_lib.labs.contribution.figure import contributions_figure
-from attn_lib.labs.traits import Choice, Flag, Refused, Whole, one_of
+from attn_lib.labs.traits import Choice, Flag, Refused, Whole, one_of, tuples
 from attn_lib.model import Config, Params, param_shapes, transformer
 from attn_lib.training import RECIPES
 from attn_lib.words import fixed
@@ -118,16 +118,7 @@ class ContributionLab(Lab):
 
     def _different(self, name: str, given, form: str, more: tuple[int, ...]) -> list[list[int]]:
         """Check a list of tuples of whole numbers, each below its bound; keep one of equal ones."""
-        bounds, kept = (_config(self.model).layers, self.heads, *more), []
-        for item in given:
-            if not isinstance(item, Sequence) or len(item) != len(bounds):
-                raise Refused(f"{name} must be a list of {form}, got {item!r}")
-            if not all(part in range(end) for part, end in zip(item, bounds, strict=True)):
-                ends = ", ".join(str(end - 1) for end in bounds)
-                raise Refused(f"{name}: {form} must be from 0 to {ends}, got {list(item)}")
-            if [int(part) for part in item] not in kept:
-                kept.append([int(part) for part in item])
-        return kept
+        return tuples(name, given, form, (_config(self.model).layers, self.heads, *more))
 
     @traitlets.observe("period")
     def _period_changed(self, change) -> None:

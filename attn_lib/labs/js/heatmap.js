@@ -44,11 +44,11 @@ const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0
  * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else
  * stacked.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], panels: string[][], digits?: boolean, most?: number}} content
+ * @param {{width: number, rows: string[], panels: string[][], digits?: boolean, most?: number, spread?: boolean}} content
  *   the labels of the rows, and of each panel's columns; without digits, cells may be smaller; they are `most` px high
  * @returns {number} the size of a cell in px
  */
-export function fit(flow, { width, rows, panels, digits = true, most: highest = CELL.most }) {
+export function fit(flow, { width, rows, panels, digits = true, most: highest = CELL.most, spread = true }) {
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const most = Math.max(...panels.map((columns) => columns.length));
   const least = !digits || Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
@@ -62,7 +62,7 @@ export function fit(flow, { width, rows, panels, digits = true, most: highest = 
   while (cell > Math.min(least, highest) && (beside ? together(cell) : label + most * cell) > width) cell--;
   flow.classList.toggle("attn-beside", beside);
   // what is left over parts the panels, and arrows from one to the next stand there
-  const room = (width - together(cell)) / Math.max(1, panels.length - 1);
+  const room = spread ? (width - together(cell)) / Math.max(1, panels.length - 1) : 0;
   setStyle(flow, "--between", `${beside ? GAP_PX + Math.min(MOST_BETWEEN_PX, Math.max(0, Math.floor(room))) : 0}px`);
   flow.classList.toggle("attn-parted", beside && room >= LEAST_ARROW_PX);
   measure(flow, cell, label, Math.max(...panels.map((columns) => textWidth(columns))));
@@ -142,6 +142,8 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
  * @param {(row: number, col: number) => void} [options.onCell]
  *   a cell came under pointer or focus; (-1, -1) when it left
  * @param {(row: number, col: number) => void} [options.onRow]  a row was chosen, by this cell of it
+ * @param {(row: number, col: number, first: boolean) => void} [options.onPaint]
+ *   a cell was pressed, or the pressed pointer came over it; then only a row's name chooses the row
  * @param {AbortSignal} options.signal
  */
 export function heatmap({
@@ -156,6 +158,7 @@ export function heatmap({
   digits = 2,
   onCell = () => {},
   onRow = () => {},
+  onPaint,
   signal,
 }) {
   const heading = h("b", {}, title);
@@ -417,10 +420,29 @@ export function heatmap({
       if (cell) onCell(...cell);
     });
   for (const type of ["pointerleave", "focusout"]) listen(type, () => onCell(-1, -1));
-  listen("click", ({ target }) => {
-    const cell = find(target);
-    if (cell) onRow(...cell);
+  const press = ([row, col]) => (onPaint ? onPaint(row, col, true) : onRow(row, col));
+  listen("click", (event) => {
+    const cell = find(event.target);
+    const name = event.target instanceof Element && event.target.closest('th[scope="row"]');
+    if (name) onRow(name.parentElement.sectionRowIndex, -1);
+    // a mouse has painted already when it was pressed; a finger that scrolls paints nothing
+    else if (cell && !(onPaint && event.pointerType === "mouse")) press(cell);
   });
+  if (onPaint) paintable();
+
+  /** A mouse that is pressed paints the cells it comes over. */
+  function paintable() {
+    listen("pointerdown", (event) => {
+      const cell = find(event.target);
+      if (!cell || event.button || event.pointerType !== "mouse") return;
+      event.preventDefault();
+      press(cell);
+    });
+    listen("pointerover", (event) => {
+      const cell = find(event.target);
+      if (cell && event.buttons === 1 && event.pointerType === "mouse") onPaint(...cell, false);
+    });
+  }
   listen("keydown", (event) => {
     const cell = find(event.target);
     if (!cell) return;
@@ -433,7 +455,7 @@ export function heatmap({
       Home: [0, -col],
       End: [0, view.m - 1 - col],
     };
-    if (event.key === "Enter" || event.key === " ") onRow(row, col);
+    if (event.key === "Enter" || event.key === " ") press(cell);
     else if (moves[event.key]) {
       const [down, right] = moves[event.key];
       const next = col + right >= 0 && col + right < view.m ? at(row + down, col + right) : null;

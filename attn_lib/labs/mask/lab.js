@@ -1,16 +1,19 @@
-// MaskLab: which keys each query may look at, and what becomes of its weights.
-import { colorLimit } from "../js/colors.js";
-import { checkbox, controlGrid, seed, select, slider } from "../js/controls.js";
+// MaskLab: which keys each query may look at, painted cell by cell, and what becomes of its weights.
+import { checkbox, seed, select, slider } from "../js/controls.js";
 import { h, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
 import { fit, heatmap } from "../js/heatmap.js";
 import { attentionWeights, causalMask, matmul, prefixMask, windowMask } from "../js/math.js";
 import { fixed } from "../js/numbers.js";
-import { choice, flag, inOrder, whole } from "../js/settings.js";
+import { choice, flag, inOrder, tuples, whole } from "../js/settings.js";
+import { shares } from "./shares.js";
 
 const LARGEST = 12;
 const SEEDS = 9999;
+const SCORES_END = 4;
+const CELL_PX = 32;
+const WIDE_PX = 620; // the row's bars stand beside the map
 const MASKS = [
   ["causal", "causal"],
   ["window", "causal, in a window"],
@@ -32,6 +35,7 @@ const settings = () => ({
   length: whole(0, LARGEST),
   scores_are: choice(SCORES.map(([name]) => name)),
   inverted: flag,
+  painted: tuples(2, ([i, j]) => i < LARGEST && j < LARGEST, "query,key of each painted cell"),
   query: whole(0, LARGEST - 1),
   seed: whole(0, SEEDS),
 });
@@ -44,7 +48,8 @@ function keeper(state) {
     prefix: () => prefixMask(state.prefix, state.offset),
     none: () => () => true,
   }[state.mask]();
-  return (i, j) => (rule(i, j) && j < state.length) !== state.inverted;
+  const painted = new Set(state.painted.map(String));
+  return (i, j) => ((rule(i, j) && j < state.length) !== painted.has(`${i},${j}`)) !== state.inverted;
 }
 
 function attend(state) {
@@ -85,7 +90,7 @@ function describe({ n, m, allowed, row }) {
   );
 }
 
-function build({ signal, set }) {
+function build({ signal, set, state: now }) {
   const number = (control, label, min, max) =>
     slider({
       control,
@@ -97,7 +102,7 @@ function build({ signal, set }) {
       onInput: (value) => set({ [control]: value }),
     });
   const controls = {
-    mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask }) }),
+    mask: select({ control: "mask", label: "mask", signal, onInput: (mask) => set({ mask, painted: [] }) }),
     scores_are: select({
       control: "scores_are",
       label: "scores",
@@ -126,9 +131,14 @@ function build({ signal, set }) {
   };
   const readout = h("p", { class: "attn-readout" });
   let result = null;
+  let pointed = [-1, -1];
   const onCell = (i, j) => {
+    pointed = [i, j];
     if (i < 0 || !result)
-      return setText(readout, "Hatched cells are forbidden: not a weight that is small, but a key that is not there.");
+      return setText(
+        readout,
+        "Press a cell to forbid it, or to allow it again; pull to paint several. A row’s number chooses it.",
+      );
     const score = result.S[i * result.m + j];
     const pair = `query ${i + 1} → key ${j + 1}`;
     setText(
@@ -146,9 +156,18 @@ function build({ signal, set }) {
           `query ${i + 1} reads ${result.allowed[i]} keys; their average place is ${fixed(result.O[i], 3)}`,
         );
   const onRow = (query) => set({ query });
+  let brush = false; // what a pressed pointer makes of the cells it comes over
+  const onPaint = (i, j, first) => {
+    const { painted, ...rest } = now();
+    const allowed = (cells) => keeper({ ...rest, painted: cells })(i, j);
+    if (first) brush = !allowed(painted);
+    const others = painted.filter(([row, col]) => row !== i || col !== j);
+    const flipped = others.length === painted.length ? [...painted, [i, j]] : others;
+    set({ query: i, painted: allowed(painted) === brush ? painted : flipped });
+  };
   const panels = {
     scores: heatmap({ panel: "scores", kind: "scores", title: "Scores", digits: 1, onCell, onRow, signal }),
-    weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", onCell, onRow, signal }),
+    weights: heatmap({ panel: "weights", kind: "weights", title: "Weights", onCell, onRow, onPaint, signal }),
     allowed: heatmap({
       panel: "allowed",
       kind: "weights",
@@ -161,7 +180,7 @@ function build({ signal, set }) {
     }),
     output: heatmap({
       panel: "output",
-      kind: "weights",
+      kind: "outputs",
       title: "Outputs",
       unit: "coordinate",
       digits: 1,
@@ -173,15 +192,20 @@ function build({ signal, set }) {
   const flow = h(
     "div",
     { class: "attn-flow" },
-    Object.values(panels).map((panel) => panel.element),
+    ["weights", "allowed", "output"].map((name) => panels[name].element),
   );
+  const scores = h("div", { class: "attn-flow" }, panels.scores.element);
+  const row = shares();
+  const painting = h("div", { class: "attn-painting attn-answer" }, flow, row.element);
   onCell(-1, -1);
 
   return {
-    elements: [controlGrid(controls), flow, readout],
+    controls,
+    panels: { painting, scores },
+    readout,
     draw(state, { theme, width }) {
       result = attend(state);
-      const { n, m, S, A, O, allowed, row } = result;
+      const { n, m, S, A, O, allowed, row: chosen } = result;
       controls.mask.update(state.mask, MASKS);
       controls.scores_are.update(state.scores_are, SCORES);
       controls.n.update(n);
@@ -191,7 +215,7 @@ function build({ signal, set }) {
       controls.prefix.update(state.prefix, { off: state.mask !== "prefix" && "Used by the mask with a prefix." });
       controls.length.update(Math.min(state.length, LARGEST));
       controls.query.update(
-        row,
+        chosen,
         inOrder(n).map((i) => [i, `query ${i + 1}`]),
       );
       controls.inverted.update(state.inverted);
@@ -199,14 +223,16 @@ function build({ signal, set }) {
 
       const rows = inOrder(n).map((i) => String(i + 1));
       const cols = inOrder(m).map((j) => String(j + 1));
-      const cell = fit(flow, { width, rows, panels: [cols, cols, ["keys"], ["place"]] });
-      const shared = { n, theme, cell, rows, rowIds: rows, current: row };
+      const room = width >= WIDE_PX ? Math.round(0.56 * width) : width;
+      const cell = fit(flow, { width: room, rows, panels: [cols, ["keys"], ["place"]], most: CELL_PX, spread: false });
+      fit(scores, { width: room, rows, panels: [cols], most: CELL_PX });
+      const shared = { n, theme, cell, rows, rowIds: rows, current: chosen };
       const byKey = { ...shared, m, cols, colIds: cols, forbidden: Array.from(S, (score) => score === -Infinity) };
       const sentence = describe(result);
       panels.scores.update({
         ...byKey,
         values: S,
-        limit: colorLimit(S),
+        limit: SCORES_END,
         sentence: "Scores of every query (row) with every key (column)",
         formula: () => ["−∞ where forbidden"],
       });
@@ -231,9 +257,27 @@ function build({ signal, set }) {
         sentence: "Average place of the keys that each query read",
         formula: () => ["of 1 … m"],
       });
+      if (pointed[0] < n && pointed[1] < m) onCell(...pointed);
+      row.update({
+        width: width >= WIDE_PX ? width - room - 60 : width,
+        query: chosen,
+        a: A.subarray(chosen * m, chosen * m + m),
+        allowed: inOrder(m).map((j) => S[chosen * m + j] > -Infinity),
+        sentence: `Weights of query ${chosen + 1}, key by key.`,
+      });
       return sentence;
     },
   };
 }
 
-export default defineLab({ settings, build });
+/** @returns {Record<string, import("../js/ask.js").Ask>} */
+const asks = () => ({
+  count: {
+    question: ({ n, m }) => [`Causal, ${n} queries and ${m} keys: how many of the ${n * m} pairs will be allowed?`],
+    control: { kind: "slider", min: 0, max: 36, step: 1, text: String },
+    truth: (state) => attend(state).allowed.reduce((sum, count) => sum + count, 0),
+    words: (guess, truth) => (guess === truth ? `Yes, ${truth}.` : `You said ${guess}; it is ${truth}.`),
+  },
+});
+
+export default defineLab({ settings, build, asks });

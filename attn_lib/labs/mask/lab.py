@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import traitlets
 from matplotlib.figure import Figure
 
 from attn_lib import AttentionResult, attention_weights, masks
 from attn_lib.draws import normals
 from attn_lib.figures import attention_figure
 from attn_lib.labs.base import Lab, ShowsAttention
-from attn_lib.labs.traits import Choice, Flag, Whole
+from attn_lib.labs.traits import Choice, Flag, Whole, tuples
 
 LARGEST = 12
 
@@ -38,6 +39,8 @@ class MaskLab(ShowsAttention, Lab):
         All scores 0, so that weights show the mask alone; or drawn from N(0, 1).
     inverted : bool, default False
         Hand the mask to a function that reads True as *forbidden*.
+    painted : list of [query, key], optional
+        Pairs, counted from 0, of which the opposite holds: painted by hand.
     query : int, default 0
         The chosen query; with fewer queries the last one is meant.
     seed : int
@@ -68,9 +71,15 @@ class MaskLab(ShowsAttention, Lab):
         "length",
         "scores_are",
         "inverted",
+        "painted",
         "query",
         "seed",
     )
+    all_controls = tuple(name for name in settings if name != "painted")
+    all_panels = ("painting", "scores")
+    first_controls = ("mask",)
+    first_panels = ("painting",)
+    asks = ("count",)
 
     mask = Choice(("causal", "window", "prefix", "none"))
     n = Whole(6, 1, LARGEST)
@@ -81,6 +90,7 @@ class MaskLab(ShowsAttention, Lab):
     length = Whole(LARGEST, 0, LARGEST)
     scores_are = Choice(("equal", "random"))
     inverted = Flag(False)
+    painted: traitlets.List[Any] = traitlets.List().tag(sync=True)
     query = Whole(0, 0, LARGEST - 1)
     seed = Whole(0, 0, 9999)
 
@@ -98,7 +108,15 @@ class MaskLab(ShowsAttention, Lab):
             "none": lambda: np.ones((n, m), bool),
         }
         padding = masks.padding_mask(min(self.length, m), m)
-        return rules[self.mask]() & padding
+        rule = rules[self.mask]() & padding
+        for i, j in self.painted:
+            if i < n and j < m:
+                rule[i, j] ^= True
+        return rule
+
+    @traitlets.validate("painted")
+    def _valid_painted(self, proposal) -> list[list[int]]:
+        return tuples("painted", proposal["value"], "[query, key]", (LARGEST, LARGEST))
 
     @property
     def keep(self) -> np.ndarray:

@@ -21,6 +21,7 @@ SLIDERS = {
 
 def parity(lab: LabDriver, python: MaskLab) -> None:
     """Compare numbers, hatched cells, counts and controls."""
+    lab.open()
     shown = lab.shown()
     panels = shown.panels
     for name in ("scores", "weights", "output"):
@@ -38,7 +39,9 @@ def random_state(rng) -> dict:
     state = {name: int(rng.integers(low, high + 1)) for name, (low, high) in SLIDERS.items()}
     state |= {"mask": str(rng.choice(RULES)), "inverted": bool(rng.integers(2))}
     state |= {"scores_are": str(rng.choice(["equal", "random"])), "seed": int(rng.integers(9999))}
-    return state | {"query": int(rng.integers(12))}
+    cells = rng.integers(12, size=(rng.integers(4), 2)).tolist()
+    painted = [cell for at, cell in enumerate(cells) if cell not in cells[:at]]
+    return state | {"query": int(rng.integers(12)), "painted": painted}
 
 
 def choose(name, values):
@@ -58,7 +61,29 @@ def invert(lab, python, rng):
 
 def choose_row(lab, python, rng):
     python.query = int(rng.integers(python.n))
-    lab.cell("weights", python.query, 0).click()
+    if rng.integers(2):
+        lab.cell("scores", python.query, 0).click()
+    else:
+        lab.figure.locator('table[data-panel="weights"] th[scope="row"]').nth(python.query).click()
+
+
+def paint(lab, python, rng):
+    """Press a cell: its pair is the opposite of what it was."""
+    i, j = int(rng.integers(python.n)), int(rng.integers(python.m))
+    if rng.integers(2):
+        lab.cell("weights", i, j).click()
+    else:
+        lab.cell("weights", i, j).press("Enter")
+    others = [cell for cell in python.painted if cell != [i, j]]
+    python.query = i
+    python.painted = others if [i, j] in python.painted else [*others, [i, j]]
+
+
+def choose_mask(lab, python, rng):
+    """Another rule wipes off what was painted, the same one does not."""
+    rule = str(rng.choice([rule for rule in RULES if rule != python.mask]))
+    lab.control("mask").select_option(rule)
+    python.mask, python.painted = rule, []
 
 
 def slide(name):
@@ -91,13 +116,14 @@ SPEC = LabSpec(
     links=105,
     moves=105,
     actions=[
-        choose("mask", RULES),
+        choose_mask,
+        paint,
         choose("scores_are", ["equal", "random"]),
         *(invert, choose_row, *map(slide, SLIDERS)),
     ],
     stops=[
-        *("link", "reset", "mask", "scores_are", "n", "m", "offset", "length", "query"),
-        *("inverted", "scores", "weights", "allowed", "output"),
+        *("mask", "weights", "allowed", "output", "reset", "link", "more"),
+        *("scores_are", "n", "m", "offset", "length", "query", "inverted", "scores"),
     ],
     keyboard=keyboard,
     bad_links={
@@ -106,6 +132,8 @@ SPEC = LabSpec(
         "offset=-40": {"offset": -12},
         "window=2.5": {"window": 3},
         "inverted=yes": {},
+        "painted=1": {},
+        "painted=0,12": {},
         "d_k=8": {},
     },
     looks=[{}, {"mask": "prefix", "scores_are": "random", "n": 4}],
