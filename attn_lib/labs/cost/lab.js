@@ -1,6 +1,6 @@
 // CostLab: what attention costs as the context grows, five ways to compute it.
 import { chart, theNumbers } from "../js/chart.js";
-import { controlGrid, select, slider } from "../js/controls.js";
+import { select, slider } from "../js/controls.js";
 import { attentionCost, layerCost, windowTile } from "./counts.js";
 import { h, panelTitle, setStyle, setText, sym } from "../js/dom.js";
 import { defineLab } from "../js/frame.js";
@@ -20,7 +20,9 @@ const VARIANTS = [
   ["windowed", "windowed attention"],
   ["linear", "linear attention"],
 ];
-const COLUMN = { least: 272, gap: 28 }; // as .attn-columns in labs.css
+// of the axes, at every width and number of heads
+const OPERATIONS = /** @type {[number, number]} */ ([1e4, 1e17]);
+const MEMORY = /** @type {[number, number]} */ ([1e2, 1e15]);
 const MARGINS = { left: 42, right: 122 };
 // The bars' decades do not move with the settings, so that bars can be compared between them
 const DECADES = { operations: [7, 15], memory: [3, 13] };
@@ -284,9 +286,10 @@ function build({ signal, set }) {
   const formulas = formulaTable();
   const long = longTable();
   const note = h("p", { class: "attn-note attn-two-lines" });
+  const onDrag = (length) => set({ n: Math.round(2 ** (Math.round(4 * Math.log2(length)) / 4)) });
   const charts = {
-    operations: chart({ panel: "operations", title: "Operations: multiply-adds", height: 260 }),
-    memory: chart({ panel: "memory", title: "Memory beside inputs and outputs", height: 260 }),
+    operations: chart({ panel: "operations", title: "Operations: multiply-adds", height: 380, onDrag, signal }),
+    memory: chart({ panel: "memory", title: "Memory beside inputs and outputs", height: 380, onDrag, signal }),
   };
 
   let lines = { key: "" };
@@ -308,31 +311,21 @@ function build({ signal, set }) {
       ],
     });
   };
-  const decades = (series) => {
-    const values = series.flatMap(({ points }) => points.map(([, y]) => y));
-    return [10 ** Math.floor(Math.log10(Math.min(...values))), 10 ** Math.ceil(Math.log10(Math.max(...values)))];
-  };
-
+  const bars = h(
+    "p",
+    { class: "attn-note" },
+    "Logarithmic bars: operations from " +
+      `${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ` +
+      `${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`,
+  );
   return {
-    elements: [
-      controlGrid(controls, "attn-wide-values"),
-      formulas.element,
-      note,
-      h(
-        "div",
-        { class: "attn-columns" },
-        Object.values(charts).map(({ element }) => element),
-      ),
-      panelTitle("At a context of 128k tokens", null, "attn-short"),
-      h(
-        "p",
-        { class: "attn-note" },
-        "Logarithmic bars: operations from " +
-          `${DECADES.operations.map((power) => powerOfTen(10 ** power)).join(" to ")}, memory from ` +
-          `${DECADES.memory.map((power) => byteSize(10 ** power)).join(" to ")}.`,
-      ),
-      long.element,
-    ],
+    controls,
+    panels: {
+      operations: h("div", { class: "attn-answer" }, charts.operations.element),
+      memory: h("div", { class: "attn-answer" }, charts.memory.element),
+      formulas: h("div", {}, formulas.element, note),
+      long: h("div", {}, panelTitle("At a context of 128k tokens", null, "attn-short"), bars, long.element),
+    },
     after: [theNumbers(Object.values(charts), signal)],
     draw(now, { width }) {
       controls.variant.update(now.variant, VARIANTS);
@@ -348,7 +341,6 @@ function build({ signal, set }) {
       setText(note, WORDS[now.variant].note(now));
       long.update(now);
 
-      const columns = width >= 2 * COLUMN.least + COLUMN.gap ? 2 : 1;
       const x = {
         label: ["context length ", { sym: "n" }],
         scale: "log",
@@ -358,7 +350,7 @@ function build({ signal, set }) {
       };
       const drawn = linesOf(now);
       const shared = {
-        width: Math.floor((width - (columns - 1) * COLUMN.gap) / columns),
+        width,
         x,
         at: now.n,
         uprights: now.n === LONG ? [] : [{ x: LONG, text: "128k" }],
@@ -367,13 +359,13 @@ function build({ signal, set }) {
       };
       charts.operations.update({
         ...shared,
-        y: { scale: "log", domain: decades(drawn.operations), text: powerOfTen },
+        y: { scale: "log", domain: OPERATIONS, text: powerOfTen },
         series: drawn.operations,
         notes: crossings(now, now),
       });
       charts.memory.update({
         ...shared,
-        y: { scale: "log", domain: decades(drawn.memory), ticks: [1e3, 1e6, 1e9, 1e12], text: byteSize },
+        y: { scale: "log", domain: MEMORY, ticks: [1e3, 1e6, 1e9, 1e12], text: byteSize },
         series: drawn.memory,
       });
       return sentence;
@@ -381,4 +373,22 @@ function build({ signal, set }) {
   };
 }
 
-export default defineLab({ settings, build });
+/** @returns {Record<string, import("../js/ask.js").Ask>} */
+const asks = () => ({
+  crossing: {
+    question: (state) => [
+      `At width d = ${state.d}, from which context length on do scores and mixing take half of all multiply-adds?`,
+    ],
+    control: { kind: "slider", min: 5, max: 17, step: 0.25, text: (power) => String(Math.round(2 ** power)) },
+    truth: (state) => 6 * state.d,
+    words: (power, truth) => {
+      const guess = Math.round(2 ** power);
+      return Math.abs(Math.log2(guess / truth)) < 0.3
+        ? `You said ${guess}: well put.`
+        : `You said ${guess}; it is ${truth}.`;
+    },
+    then: (state) => ({ n: 6 * state.d }),
+  },
+});
+
+export default defineLab({ settings, build, asks });

@@ -55,6 +55,11 @@ class CostLab(Lab):
     """
 
     settings = ("n", "d", "h", "window", "variant")
+    all_controls = settings
+    all_panels = ("operations", "memory", "formulas", "long")
+    first_controls = ("n", "variant")
+    first_panels = ("operations",)
+    asks = ("crossing",)
 
     n = Whole(4096, 1, LONGEST)
     d = Whole(512, 1, 16384)

@@ -34,6 +34,11 @@ function axis({ scale = "linear", domain }, from, to) {
   return (value) => from + ((f(value) - low) / (high - low || 1)) * (to - from);
 }
 
+/** The value at a share of the way along an axis. */
+function unscaled({ scale = "linear", domain: [low, high] }, share) {
+  return scale === "log" ? low * (high / low) ** share : low + share * (high - low);
+}
+
 /** A label is words, or words and symbols: ["key width ", { sym: "d", sub: "k" }, "∇", { sub: "q" }]. */
 const parts = (label) => [label ?? []].flat();
 export const inHtml = (label) =>
@@ -128,10 +133,12 @@ export function theNumbers(charts, signal) {
  * @param {string} options.panel  the page contract's name; the table of its numbers carries it
  * @param {Words} options.title
  * @param {number} [options.height]  px
+ * @param {(x: number) => void} [options.onDrag]  the mark at `at` is a handle: it was pulled to this x
+ * @param {AbortSignal} [options.signal]
  * @returns {{element: Element, numbers: Element, spell: Function, update: Function}}
  *   `numbers` is the table, for `theNumbers`
  */
-export function chart({ panel, title, height = 220 }) {
+export function chart({ panel, title, height = 220, onDrag, signal }) {
   const layers = { axes: s("g"), marks: s("g"), present: s("g") };
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const head = h("tr");
@@ -269,6 +276,28 @@ export function chart({ panel, title, height = 220 }) {
     ];
   }
 
+  let toX = (px) => px; // from the picture's px to the x axis's values
+  if (onDrag) pullable();
+
+  /** The marked x can be pulled: by mouse anywhere, by finger along the axis (up and down scrolls the page). */
+  function pullable() {
+    picture.classList.add("attn-pullable");
+    let pointer = null;
+    const pull = ({ clientX }) => onDrag(toX(clientX - picture.getBoundingClientRect().left));
+    const listen = (type, run) => picture.addEventListener(type, run, { signal });
+    listen("pointerdown", (event) => {
+      if (event.button) return;
+      pointer = event.pointerId;
+      picture.setPointerCapture(pointer);
+      if (event.pointerType !== "touch") pull(event);
+    });
+    listen("pointermove", (event) => {
+      if (event.pointerId === pointer) pull(event);
+    });
+    listen("click", pull); // a tap
+    for (const type of ["pointerup", "pointercancel"]) listen(type, () => (pointer = null));
+  }
+
   return {
     element,
     numbers,
@@ -322,6 +351,7 @@ export function chart({ panel, title, height = 220 }) {
       const floor = height - MARGIN.floor - (titled(x) ? MARGIN.below : 0);
       const X = axis(x, left, right);
       const Y = axis(y, floor, MARGIN.top);
+      toX = (px) => unscaled(x, Math.min(1, Math.max(0, (px - left) / (right - left))));
       const frame = JSON.stringify([width, left, right, x, y]);
       const moved = frame !== drawn.frame;
 
@@ -386,6 +416,7 @@ export function chart({ panel, title, height = 220 }) {
           s("text", { class: "attn-tick", x: X(value) + 4, y: MARGIN.top + 4 }, words),
         ]),
         ...(at == null ? [] : [upright(at)]),
+        ...(at == null || !onDrag ? [] : [s("circle", { class: "attn-handle", cx: X(at), cy: floor, r: 8 })]),
         ...series.flatMap((each, k) =>
           (each.kind ?? "line") !== "line" || each.dot === false
             ? []

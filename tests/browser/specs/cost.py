@@ -16,6 +16,7 @@ CLOSE = {"rtol": 1e-9}
 
 def parity(lab: LabDriver, python: CostLab) -> None:
     """Compare formulas, the long context, both charts and the crossings."""
+    lab.open()
     shown = lab.shown()
     layer, long, n = python.layer, python.at_128k, python.lengths.astype(float)
     curves_of = python.curves
@@ -83,7 +84,7 @@ SPEC = LabSpec(
     parity=parity,
     random_state=random_state,
     actions=[choose_variant, *map(slide, SLIDERS)],
-    stops=["link", "reset", *CONTROLS, "summary"],
+    stops=["n", "variant", "reset", "link", "more", "d", "h", "window", "summary"],
     keyboard=keyboard,
     bad_links={
         "n=0": {"n": 1},
