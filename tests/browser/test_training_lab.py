@@ -30,10 +30,16 @@ def test_a_run_of_ones_own(open_page, tmp_path):
 # Playing ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [MOTION, {}], ids=["motion", "less motion"])
-def test_play_goes_on_from_step_to_step_and_stops_at_the_end(open_lab, options):
-    """Nothing moves across the picture, so it plays for those who ask for less motion too."""
-    lab = open_lab(TrainingLab, run="reversal", step=90, options=options)
+def test_with_less_motion_playing_is_one_jump(open_lab):
+    lab = open_lab(TrainingLab, run="reversal", step=90)
+    play = lab.action("play")
+    assert play.inner_text() == "To the end"
+    play.click()
+    SPEC.parity(lab, TrainingLab(run="reversal", step=100))
+
+
+def test_play_goes_on_from_step_to_step_and_stops_at_the_end(open_lab):
+    lab = open_lab(TrainingLab, run="reversal", step=90, options=MOTION)
     play = lab.action("play")
     assert lab.control("step").input_value() == "18"  # nothing plays by itself
     play.click()
@@ -51,7 +57,7 @@ def test_play_goes_on_from_step_to_step_and_stops_at_the_end(open_lab, options):
 
 @pytest.mark.parametrize("stop", ["play", "previous", "reset", "step", "run"])
 def test_playing_is_stopped_by_whoever_moves_the_step(open_lab, stop):
-    lab = open_lab(TrainingLab, step=100)
+    lab = open_lab(TrainingLab, step=100, options=MOTION)
     lab.action("play").click()
     if stop == "step":
         lab.control("step").fill("20")
@@ -75,6 +81,7 @@ def test_a_step_moves_nothing_in_the_page(open_lab):
         return [x, y, width, height];
       });
     }"""
+    lab.open()
     lab.shown()
     before = lab.figure.evaluate(boxes)
     for at in (0, 7, 28):
@@ -85,6 +92,7 @@ def test_a_step_moves_nothing_in_the_page(open_lab):
 
 def test_the_table_of_numbers_has_every_step(open_lab):
     lab = open_lab(TrainingLab)
+    lab.open()
     lab.figure.locator("summary").press("Enter")
     accuracy = lab.shown().accuracy
     assert accuracy.rows == [str(step) for step in TrainingLab().steps]
@@ -139,3 +147,34 @@ def test_hostile_words_stay_words(open_page, tmp_path):
     SPEC.parity(lab, python)
     assert lab.control("run").locator("option").all_inner_texts() == [name]
     assert lab.figure.locator(".attn-live img").count() == 0
+
+
+def test_the_step_is_pulled_along_the_loss(open_lab):
+    """A stored step is taken, the nearest; the arcs follow."""
+    lab = open_lab(TrainingLab, step=0)
+    picture, mouse = lab.figure.locator("svg.attn-pullable"), lab.page.mouse
+    arcs = lab.figure.locator(".attn-strips")
+    before = arcs.inner_html()
+    box = picture.bounding_box()
+    mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+    mouse.down()
+    lab.shown()
+    at = int(lab.control("step").get_attribute("aria-valuetext"))
+    assert 300 < at < 650 and at in TrainingLab().steps
+    assert arcs.inner_html() != before
+    mouse.move(box["x"] + box["width"] + 300, box["y"], steps=3)
+    mouse.up()
+    SPEC.parity(lab, TrainingLab(step=1000))
+
+
+def test_the_path_goes_through_the_word_that_is_read_most(open_lab):
+    """Layer 2 reads a word; the strip below shows what layer 1 had read there."""
+    lab, python = open_lab(TrainingLab, step=1000, query=9), TrainingLab(step=1000, query=9)
+    via = int(python.weights[1, 9].argmax())
+    asked = lab.figure.locator(".attn-strips .attn-word-asks").evaluate_all(
+        "(words) => words.map((word) => Number(word.dataset.place))"
+    )
+    assert asked == [9, via]
+    assert int(python.weights[0, via].argmax()) == via - 1  # the previous-token head
+    lab.figure.locator('.attn-strips rect[data-strip="0"][data-place="7"]').click()
+    SPEC.parity(lab, TrainingLab(step=1000, query=7))

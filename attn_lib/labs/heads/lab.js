@@ -1,6 +1,6 @@
 // HeadsLab: the weights of every head and their mean, how the width is shared out, and how one matrix joins the heads.
 import { colorLimit } from "../js/colors.js";
-import { checkbox, controlGrid, seed, select, slider } from "../js/controls.js";
+import { checkbox, seed, select, slider } from "../js/controls.js";
 import { h, s, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
@@ -9,6 +9,7 @@ import { attentionScores, attentionWeights, entropyBits, matmul } from "../js/ma
 import { meters } from "../js/meters.js";
 import { fixed, tiny } from "../js/numbers.js";
 import { choice, flag, inOrder, oneOf, whole } from "../js/settings.js";
+import { strips } from "../js/strips.js";
 
 const SEEDS = 9999;
 const NARROW_PX = 500;
@@ -379,10 +380,20 @@ function build({ model, signal, set, state }) {
   const note = h("p", { class: "attn-note" });
   const meter = meters();
   onCell("mean")(-1, -1);
+  const reading = strips({ onWord: (head, query) => set({ head, query }), signal });
+  meter.element.classList.add("attn-answer");
 
   return {
-    elements: [controlGrid(controls), blocks.element, multiples, joining, equal, readout, meter.element],
+    controls,
+    panels: {
+      reading: reading.element,
+      spread: meter.element,
+      maps: h("div", { class: "attn-answer" }, multiples),
+      joining: h("div", { class: "attn-answer" }, joining, equal),
+      blocks: blocks.element,
+    },
     after: [note],
+    readout,
     draw(now, { theme, width }) {
       scene = sceneOf(now.scene, model);
       result = compute(scene, now);
@@ -436,6 +447,21 @@ function build({ model, signal, set, state }) {
         cols: tokens,
         titles: ["over heads", ...says],
         lines: width < NARROW_PX ? 4 : 2,
+      });
+      const columns =
+        width < NARROW_PX ? Math.min(2, now.heads) : Math.min(4, Math.ceil(now.heads / 2) + (now.heads === 2 ? 1 : 0));
+      reading.update({
+        width,
+        words: tokens,
+        columns,
+        high: now.heads > 4 ? 42 : now.heads > 1 ? 74 : 110,
+        strips: weights.map((A, r) => ({
+          title: width / columns < NARROW_PX / 2 ? `Head ${r + 1}` : `Head ${r + 1}: ${says[r]}`,
+          weights: A.subarray(query * n, query * n + n),
+          row: query,
+          chosen: r === head && now.heads > 1,
+        })),
+        sentence: `Arcs from ${tokens[query]} in each of ${now.heads} heads.`,
       });
       const places = inOrder(n);
       const square = {
@@ -537,4 +563,27 @@ function build({ model, signal, set, state }) {
   };
 }
 
-export default defineLab({ settings, build });
+/**
+ * @param {import("../js/store.js").Model} model
+ * @returns {Record<string, import("../js/ask.js").Ask>}
+ */
+const asks = (model) => ({
+  exchange: {
+    question: () => ["Exchange the two nouns. Will what arrives at the verb be another vector?"],
+    control: {
+      kind: "choice",
+      choices: () => [
+        [true, "another"],
+        [false, "the same"],
+      ],
+    },
+    truth: (state) => compute(sceneOf(state.scene, model), state).swapEffect > 0.005,
+    words: (guess, truth) => {
+      const is = truth ? "another one" : "the same";
+      return guess === truth ? `Yes, ${is}.` : `It is ${is}.`;
+    },
+    then: (state) => ({ swapped: !state.swapped }),
+  },
+});
+
+export default defineLab({ settings, build, asks });

@@ -131,6 +131,11 @@ class HeadsLab(Lab):
     """
 
     settings = ("scene", "heads", "kv_heads", "head", "query", "swapped", "seed")
+    all_controls = settings
+    all_panels = ("reading", "spread", "maps", "joining", "blocks")
+    first_controls = ("heads",)
+    first_panels = ("reading", "spread")
+    asks = ("exchange",)
 
     scene = Choice([scene["name"] for scene in SCENES])
     heads = Whole(4)

@@ -47,7 +47,7 @@ export function arcGeometry({ centers, row, weights, whole, flat = 1 }) {
 }
 
 /** An arc as an SVG path that stands on the line y. */
-function arcPath({ start, end, high }, y) {
+export function arcPath({ start, end, high }, y) {
   const span = end - start;
   if (Math.abs(span) < 2) return `M${start.toFixed(1)} ${y}v${(-high).toFixed(1)}`;
   const radius = Math.abs(span / 2).toFixed(1);

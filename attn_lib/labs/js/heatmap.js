@@ -83,11 +83,11 @@ function measure(flow, cell, label, heading) {
  * Fit many heatmaps with the same rows and columns into few lines of a flow, the first of each line with the row
  * labels: with digits where that takes no more than `lines` lines, else as small as need be.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], cols: string[], titles: string[], lines: number}} content
+ * @param {{width: number, rows: string[], cols: string[], titles: string[], lines: number, most?: number}} content
  *   with what stands above each
  * @returns {number} the size of a cell in px
  */
-export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
+export function fitMultiples(flow, { width, rows, cols, titles, lines, most = CELL.most }) {
   const panels = [...flow.children];
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const title = Math.ceil(textWidth(titles));
@@ -96,7 +96,7 @@ export function fitMultiples(flow, { width, rows, cols, titles, lines }) {
   const needed = (cell) => Math.ceil(panels.length / abreast(cell));
   const small = needed(CELL.least) > lines;
   const fewest = needed(small ? CELL.leastWithoutDigits : CELL.least);
-  let cell = small ? DIGITS_FROM_PX - 1 : CELL.most;
+  let cell = small ? DIGITS_FROM_PX - 1 : most;
   while (cell > CELL.leastWithoutDigits && (needed(cell) > fewest || label + cols.length * cell > width)) cell--;
   panels.forEach((panel, at) => panel.classList.toggle("attn-follower", at % abreast(cell) > 0));
   measure(flow, cell, label, textWidth(cols));

@@ -1,82 +1,86 @@
-// A plane: points with names on two axes, drawn as SVG; one of them may be moved, by pointer or by arrow keys.
+// A plane: points with names on two axes, drawn as SVG; some of them may be moved, by pointer or by arrow keys.
 import { FONT, h, panelTitle, patch, s, setStyle, textWidth } from "./dom.js";
+import { fixed } from "./numbers.js";
 
 const PAD = 8; // px between the edge and the plane's reach
 const STEP = 0.05; // of an arrow key; with Shift five of them
 
 /**
+ * A point that can be moved: by pointer, or with the arrow keys when it has the focus.
+ * @typedef {object} Handle
+ * @property {string} name  its accessible name
+ * @property {(x: number, y: number) => void} onMove
+ * @property {() => number[]} now  where it stands, also when it is not drawn there yet
+ */
+
+/**
  * @param {object} options
  * @param {string} options.panel  the page contract's name
  * @param {string} options.title
- * @param {number} options.reach  both axes run from −reach to reach
- * @param {string} [options.handle]  the accessible name of the point that moves; none without it
- * @param {(x: number, y: number) => void} [options.onMove]
- * @param {() => [number, number]} [options.now]  where that point stands, also when it is not drawn there yet
+ * @param {number} options.reach  both axes run from −reach to reach, points to `most` at the utmost
+ * @param {number} [options.most]
+ * @param {Handle[]} [options.handles]
+ * @param {boolean} [options.anywhere]  the first of them also comes where the plane is pressed
  * @param {AbortSignal} options.signal
  */
-export function plane({ panel, title, reach, handle, onMove, now, signal }) {
+export function plane({ panel, title, reach, most = reach, handles = [], anywhere = false, signal }) {
   const formula = h("span", { class: "attn-formula" });
   const layers = { axes: s("g"), marks: s("g") };
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
-  const grip = handle ? h("button", { type: "button", class: "attn-grip", "data-point": handle }) : null;
-  const field = h("div", { class: "attn-plane" }, picture, grip);
+  const grips = handles.map(({ name }) => h("button", { type: "button", class: "attn-grip", "data-point": name }));
+  const field = h(
+    "div",
+    { class: anywhere ? "attn-plane attn-anywhere" : "attn-plane" },
+    picture,
+    [...grips].reverse(),
+  );
   const element = h("div", { class: `attn-panel attn-panel-${panel}` }, panelTitle(title, formula), field);
   let size = 0;
 
   const X = (x) => PAD + ((x + reach) / (2 * reach)) * (size - 2 * PAD);
   const Y = (y) => size - X(y);
+  const listen = (target, type, run) => target.addEventListener(type, run, { signal });
+  const clamp = (value) => Math.min(most, Math.max(-most, Math.round(value * 100) / 100));
+  const moveTo = (k, x, y) => handles[k].onMove(clamp(x), clamp(y));
+  const follow = (k, { clientX, clientY }) => {
+    const box = picture.getBoundingClientRect();
+    const there = (p) => ((p - PAD) / (size - 2 * PAD)) * 2 * reach - reach;
+    moveTo(k, there(clientX - box.left), -there(clientY - box.top));
+  };
+  if (grips.length) takeHold();
 
-  if (grip) {
-    const clamp = (value) => Math.min(reach, Math.max(-reach, Math.round(value * 100) / 100));
-    const moveTo = (x, y) => onMove(clamp(x), clamp(y));
-    const follow = ({ clientX, clientY }) => {
-      const box = picture.getBoundingClientRect();
-      const there = (p) => ((p - PAD) / (size - 2 * PAD)) * 2 * reach - reach;
-      moveTo(there(clientX - box.left), -there(clientY - box.top));
-    };
+  function takeHold() {
     let pointer = null;
-    field.addEventListener(
-      "pointerdown",
-      (event) => {
-        // a finger on the plane may be scrolling the page: it must take the point itself
-        if (event.button || (event.pointerType === "touch" && event.target !== grip)) return;
-        event.preventDefault();
-        grip.focus({ preventScroll: true });
-        pointer = event.pointerId;
-        field.setPointerCapture(pointer);
-        if (event.target !== grip) follow(event);
-      },
-      { signal },
-    );
-    field.addEventListener(
-      "pointermove",
-      (event) => {
-        if (event.pointerId === pointer) follow(event);
-      },
-      { signal },
-    );
-    for (const type of ["pointerup", "pointercancel"]) field.addEventListener(type, () => (pointer = null), { signal });
-    field.addEventListener(
-      "click",
-      (event) => {
-        if (event.pointerType === "touch" && event.target !== grip) follow(event);
-      },
-      { signal },
-    );
-    grip.addEventListener(
-      "keydown",
-      (event) => {
-        const [right, up] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
-          event.key
-        ] ?? [0, 0];
-        if (!(right || up) || event.ctrlKey || event.metaKey || event.altKey) return;
-        event.preventDefault();
-        const step = event.shiftKey ? 5 * STEP : STEP;
-        const at = now();
-        moveTo(at[0] + right * step, at[1] + up * step);
-      },
-      { signal },
-    );
+    let held = 0;
+    listen(field, "pointerdown", (event) => {
+      const k = grips.indexOf(event.target);
+      // a finger on the plane may be scrolling the page: it must take the point itself
+      if (event.button || (k < 0 && (!anywhere || event.pointerType === "touch"))) return;
+      event.preventDefault();
+      held = Math.max(0, k);
+      grips[held].focus({ preventScroll: true });
+      pointer = event.pointerId;
+      field.setPointerCapture(pointer);
+      if (k < 0) follow(held, event);
+    });
+    listen(field, "pointermove", (event) => {
+      if (event.pointerId === pointer) follow(held, event);
+    });
+    for (const type of ["pointerup", "pointercancel"]) listen(field, type, () => (pointer = null));
+    listen(field, "click", (event) => {
+      if (anywhere && event.pointerType === "touch" && !grips.includes(event.target)) follow(0, event);
+    });
+    grips.forEach((grip, k) => listen(grip, "keydown", (event) => step(k, event)));
+  }
+
+  function step(k, event) {
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    const [right, up] = ways[event.key] ?? [0, 0];
+    if (!(right || up) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const by = event.shiftKey ? 5 * STEP : STEP;
+    const [x, y] = handles[k].now();
+    moveTo(k, x + right * by, y + up * by);
   }
 
   return {
@@ -85,13 +89,12 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
     /**
      * @param {object} view
      * @param {number} view.side  px
-     * @param {number[]} [view.point]  where the point that moves stands
-     * @param {string} [view.spoken]  the same in words
+     * @param {number[][]} [view.points]  where the points that move are drawn
      * @param {(X: Function, Y: Function) => Node[]} view.marks  what is drawn, from behind to before
      * @param {{x: [string, string], y: [string, string]}} [view.ends]  words at the ends of the axes
      * @param {string} view.sentence  what the picture shows, for those who do not see it
      */
-    update({ side, point, spoken, marks, ends, sentence }) {
+    update({ side, points = [], marks, ends, sentence }) {
       if (side !== size) {
         size = side;
         setStyle(element, "inline-size", `${side}px`); // the title wraps above its plane
@@ -102,10 +105,13 @@ export function plane({ panel, title, reach, handle, onMove, now, signal }) {
       }
       picture.setAttribute("aria-label", `${title}. ${sentence}`);
       patch(layers.marks, marks(X, Y).filter(Boolean));
-      if (!grip) return;
-      setStyle(grip, "inset-inline-start", `${X(point[0])}px`);
-      setStyle(grip, "inset-block-start", `${Y(point[1])}px`);
-      grip.setAttribute("aria-label", `${handle}: ${spoken}. The arrow keys move it.`);
+      grips.forEach((grip, k) => {
+        const [x, y] = points[k];
+        setStyle(grip, "inset-inline-start", `${X(x)}px`);
+        setStyle(grip, "inset-block-start", `${Y(y)}px`);
+        const label = `${handles[k].name}: ${fixed(x)}, ${fixed(y)}. The arrow keys move it.`;
+        if (grip.ariaLabel !== label) grip.ariaLabel = label;
+      });
     },
   };
 

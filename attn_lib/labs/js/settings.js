@@ -94,3 +94,16 @@ export const permutation = (n) => {
     },
   };
 };
+
+/** No numbers, or `count` of them from −reach to reach; a link parts them with commas. */
+export const coordinates = (count, reach) => {
+  const fits = (list) => list.length === 0 || (list.length === count && list.every((x) => Math.abs(x) <= reach));
+  return {
+    clean: (value) => (Array.isArray(value) && fits(value) ? value : []),
+    read(text) {
+      const list = text.trim() === "" ? [] : text.split(",").map((part) => (part.trim() === "" ? NaN : Number(part)));
+      if (!fits(list)) throw new Error(`expected ${count} numbers from −${reach} to ${reach}, with commas`);
+      return list;
+    },
+  };
+};

@@ -1,5 +1,5 @@
 // LookupLab: a query among keys in the plane → a weight for each key → the same weights mix the values.
-import { checkbox, controlGrid, select, slider, temperature } from "../js/controls.js";
+import { checkbox, select, slider, temperature } from "../js/controls.js";
 import { h, s, setStyle, sym } from "../js/dom.js";
 import { defineLab } from "../js/frame.js";
 import { convexHull, dotScores, exactScores, gaussianScores, hardWeights, withLength } from "./scores.js";
@@ -7,7 +7,7 @@ import { attentionWeights, entropyBits, matmul } from "../js/math.js";
 import { meters } from "../js/meters.js";
 import { fixed } from "../js/numbers.js";
 import { letterTag, nameTag, plane } from "../js/plane.js";
-import { choice, flag, real } from "../js/settings.js";
+import { choice, coordinates, flag, real } from "../js/settings.js";
 import { weightedSum } from "../js/sum.js";
 
 const REACH = 2;
@@ -19,9 +19,11 @@ const KERNELS = [
   ["dot", "dot product: projection"],
 ];
 const KERNEL_NAMES = { gaussian: "Gaussian kernel", dot: "dot product" };
-const SIDE = { most: 360, gap: 18 };
+const SIDE = { most: 380, least: 250, narrow: 272, gap: 18 };
 
-const settings = () => ({
+const settings = (_, model) => ({
+  keys: coordinates(2 * model.get("entries").names.length, REACH),
+  values: coordinates(2 * model.get("entries").names.length, 1),
   query_x: real(-REACH, REACH),
   query_y: real(-REACH, REACH),
   lookup: choice(["exact", "hard", "soft"]),
@@ -31,8 +33,10 @@ const settings = () => ({
 });
 
 /** Scores, weights and output of a state. */
-function look({ names, outputs, keys, V }, state) {
+function look({ names, outputs, keys: given, V: own }, state) {
   const q = [state.query_x, state.query_y];
+  const keys = state.keys.length ? Float64Array.from(state.keys) : given;
+  const V = state.values.length ? Float64Array.from(state.values) : own;
   const K = state.one_length ? withLength(keys, ONE_LENGTH) : keys;
   const m = names.length;
   const near = gaussianScores(q, K);
@@ -45,6 +49,7 @@ function look({ names, outputs, keys, V }, state) {
     names,
     outputs,
     q,
+    keys,
     K,
     V,
     m,
@@ -139,6 +144,30 @@ function keyMarks(now, state, side) {
   };
 }
 
+/** a_j v_j, head to tail from the origin, the largest first: they end in the output. */
+function chain({ a, V, m }) {
+  const order = Array.from({ length: m }, (_, j) => j)
+    .filter((j) => a[j] > 0.002)
+    .sort((i, j) => a[j] - a[i]);
+  let at = [0, 0];
+  return order.map((j) => {
+    const from = at;
+    at = [at[0] + a[j] * V[2 * j], at[1] + a[j] * V[2 * j + 1]];
+    return { j, from, to: at };
+  });
+}
+
+/** An arrow; a short one has no head. */
+function arrow([x0, y0], [x1, y1], name, value) {
+  const length = Math.hypot(x1 - x0, y1 - y0);
+  const [ux, uy] = [(x1 - x0) / (length || 1), (y1 - y0) / (length || 1)];
+  const head = Math.min(7, length / 2);
+  const wing = (side) =>
+    `${(x1 - head * ux + side * 0.55 * head * uy).toFixed(1)} ${(y1 - head * uy - side * 0.55 * head * ux).toFixed(1)}`;
+  const d = `M${x0.toFixed(1)} ${y0.toFixed(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}M${wing(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}L${wing(-1)}`;
+  return pigment(s("path", { class: name, d }), value);
+}
+
 /** The way of the output from the mean of all values (T = ∞) to the hard lookup (T → 0). */
 function wayOf({ soft, V, m }) {
   const stops = Array.from({ length: 41 }, (_, k) => 10 ** (2.5 - k * 0.125));
@@ -163,6 +192,9 @@ function valueMarks(now, state, side) {
         )}Z`,
       }),
       state.lookup === "soft" && s("path", { class: "attn-way", d: path(wayOf(now), X, Y) }),
+      ...chain(now).map(({ j, from, to }) =>
+        arrow([X(from[0]), Y(from[1])], [X(to[0]), Y(to[1])], "attn-part", values[j]),
+      ),
       ...at.flatMap(([x, y], j) => entry(x, y, values[j], a[j])),
       ...at.map((point, j) => nameTag(names[j], point, middle, { side, distance: 10 + 14 * Math.sqrt(a[j]) })),
       a.some(Boolean) && pigment(s("circle", { class: "attn-output", cx: X(o[0]), cy: Y(o[1]), r: 8 }), o),
@@ -210,28 +242,50 @@ function build({ model, signal, set, state }) {
       onInput: (one_length) => set({ one_length }),
     }),
   };
+  /** A key or a value that is moved: then all of them are the reader's own. */
+  function handle(name, field, j, all) {
+    const flat = () => Array.from(all(look(entries, state())));
+    return {
+      name,
+      onMove(x, y) {
+        const moved = flat();
+        moved.splice(2 * j, 2, x, y);
+        set({ [field]: moved });
+      },
+      now: () => flat().slice(2 * j, 2 * j + 2),
+    };
+  }
   const keys = plane({
     panel: "keys",
     title: "Query and keys",
     reach: REACH,
-    handle: "query",
-    onMove: (query_x, query_y) => set({ query_x, query_y }),
-    now: () => [state().query_x, state().query_y],
+    handles: [
+      { name: "query", onMove: (query_x, query_y) => set({ query_x, query_y }), now: () => look(entries, state()).q },
+      ...names.map((name, j) => handle(`key of ${name}`, "keys", j, (now) => now.keys)),
+    ],
+    anywhere: true,
     signal,
   });
-  const values = plane({ panel: "values", title: "Values and output", reach: 1.08, signal });
+  const values = plane({
+    panel: "values",
+    title: "Values and output",
+    reach: 1.08,
+    most: 1,
+    handles: names.map((name, j) => handle(`value of ${name}`, "values", j, (now) => now.V)),
+    signal,
+  });
   values.formula.append(sym("o"), " = Σ ", sym("a"), sym("v"), ", in the values’ convex hull");
   const sum = weightedSum({ panel: "weights", ranked: false, scored: true });
   const meter = meters();
   let score = null;
 
   return {
-    elements: [
-      controlGrid(controls),
-      h("div", { class: "attn-flow" }, keys.element, values.element),
-      sum.element,
-      meter.element,
-    ],
+    controls,
+    panels: {
+      planes: h("div", { class: "attn-flow" }, keys.element, values.element),
+      sum: sum.element,
+      spread: meter.element,
+    },
     draw(given, { width }) {
       const now = look(entries, given);
       const { S, a, o, q, m } = now;
@@ -255,24 +309,19 @@ function build({ model, signal, set, state }) {
       controls.one_length.update(given.one_length);
 
       const beside = Math.floor((width - SIDE.gap) / 2);
-      const side = Math.min(SIDE.most, beside >= 250 ? beside : width);
+      const side = Math.min(beside >= SIDE.least ? SIDE.most : SIDE.narrow, beside >= SIDE.least ? beside : width);
       const sentence = describe(now, given);
       const shown = lookup === "exact" ? "exact" : kernel;
       if (score !== shown) keys.formula.replaceChildren(...SCORE[(score = shown)]());
-      keys.update({
-        side,
-        point: q,
-        spoken: `${fixed(q[0])}, ${fixed(q[1])}`,
-        marks: keyMarks(now, given, side),
-        sentence,
-      });
+      keys.update({ side, points: [q, ...pointsOf(now.K)], marks: keyMarks(now, given, side), sentence });
       values.update({
         side,
+        points: pointsOf(now.V),
         marks: valueMarks(now, given, side),
         ends: ends(outputs),
         sentence: `The output is ${outputs[0]} ${fixed(o[0])}, ${outputs[1]} ${fixed(o[1])}.`,
       });
-      sum.update({ tokens: names, a, V: entries.V, o, outputs, S });
+      sum.update({ tokens: names, a, V: now.V, o, outputs, S });
       meter.update({
         "nearest key": names[now.nearest],
         "longest projection": names[now.longest],
@@ -283,4 +332,27 @@ function build({ model, signal, set, state }) {
   };
 }
 
-export default defineLab({ settings, build });
+/**
+ * @param {import("../js/store.js").Model} model
+ * @returns {Record<string, import("../js/ask.js").Ask>}
+ */
+const asks = (model) => {
+  const { names, K, V, outputs } = model.get("entries");
+  const entries = { names, outputs, keys: Float64Array.from(K.flat()), V: Float64Array.from(V.flat()) };
+  const best = (state) => {
+    const { a } = look(entries, state);
+    return a.indexOf(Math.max(...a));
+  };
+  return {
+    cold: {
+      question: () => ["As T falls towards 0, which entry will the output come to?"],
+      control: { kind: "choice", choices: () => names.map((name, j) => [j, name]) },
+      truth: best,
+      words: (guess, truth) =>
+        guess === truth ? `Yes, to ${names[truth]}.` : `You said ${names[guess]}; it comes to ${names[truth]}.`,
+      then: () => ({ temperature: TEMPERATURES.low }),
+    },
+  };
+};
+
+export default defineLab({ settings, build, asks });

@@ -12,7 +12,7 @@ from attn_lib.dot_product import attention_scores, attention_weights
 from attn_lib.examples import COLOURS, Dictionary
 from attn_lib.labs.base import Lab
 from attn_lib.labs.lookup.figure import lookup_figure
-from attn_lib.labs.traits import Choice, Flag, Real
+from attn_lib.labs.traits import Choice, Flag, Real, Refused, between
 from attn_lib.lookup import exact_scores, gaussian_scores, hard_weights, with_length
 
 LOOKUPS = ("exact", "hard", "soft")
@@ -29,6 +29,9 @@ class LookupLab(Lab):
 
     Parameters
     ----------
+    keys, values : sequence of float, optional
+        2m coordinates, x and y of each entry in turn: keys from −2 to 2, values from −1 to 1.
+        Empty: those of `entries`.
     query_x, query_y : float
         The query, coordinates from −2 to 2.
     lookup : {"soft", "hard", "exact"}
@@ -60,7 +63,24 @@ class LookupLab(Lab):
     go on in Python from what the sliders say.
     """
 
-    settings = ("query_x", "query_y", "lookup", "kernel", "temperature", "one_length")
+    settings = (
+        "keys",
+        "values",
+        "query_x",
+        "query_y",
+        "lookup",
+        "kernel",
+        "temperature",
+        "one_length",
+    )
+    all_controls = settings[2:]
+    all_panels = ("planes", "sum", "spread")
+    first_controls = ("temperature",)
+    first_panels = ("planes",)
+    asks = ("cold",)
+
+    keys = traitlets.List(traitlets.Float()).tag(sync=True)
+    values = traitlets.List(traitlets.Float()).tag(sync=True)
 
     query_x = Real(0.9, -REACH, REACH)
     query_y = Real(0.6, -REACH, REACH)
@@ -91,12 +111,23 @@ class LookupLab(Lab):
     @property
     def K(self) -> np.ndarray:
         """The keys, (m, 2)."""
-        return with_length(self._entries.K, ONE_LENGTH) if self.one_length else self._entries.K
+        K = np.reshape(self.keys, (-1, 2)) if self.keys else self._entries.K
+        return with_length(K, ONE_LENGTH) if self.one_length else K
 
     @property
     def V(self) -> np.ndarray:
         """The values, (m, 2)."""
-        return self._entries.V
+        return np.reshape(self.values, (-1, 2)) if self.values else self._entries.V
+
+    @traitlets.validate("keys", "values")
+    def _valid_points(self, proposal) -> list[float]:
+        name, given = proposal["trait"].name, proposal["value"]
+        if given and len(given) != 2 * len(self.names):
+            raise Refused(f"{name} must hold {2 * len(self.names)} numbers, got {len(given)}")
+        reach = REACH if name == "keys" else 1.0
+        for number in given:
+            between(f"{name}: each number", number, -reach, reach)
+        return given
 
     @property
     def scores(self) -> np.ndarray:

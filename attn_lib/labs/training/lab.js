@@ -1,16 +1,19 @@
 // TrainingLab: a model learns; its loss, its answers and the attention of every head at each stored step.
 import { chart, theNumbers } from "../js/chart.js";
-import { controlGrid, select, stepper } from "../js/controls.js";
+import { select, stepper } from "../js/controls.js";
 import { h, setText, textWidth } from "../js/dom.js";
 import { defineLab } from "../js/frame.js";
 import { fitMultiples, heatmap } from "../js/heatmap.js";
 import { fixed, inCell } from "../js/numbers.js";
+import { strips } from "../js/strips.js";
 import { choice, inOrder, nearest, whole } from "../js/settings.js";
 
 const BEAT_MS = 350;
 const NARROW_PX = 500;
-const COLUMN = { least: 272, gap: 28 }; // as .attn-columns in labs.css
-const BESIDE = { map: 372, charts: 228 }; // px: one map alone has the charts at its side
+const WIDE_PX = 620; // the curves stand beside the arcs
+const GAP_PX = 36;
+const ARCS_PX = 72;
+const CELL_PX = 22;
 const LEFT = 34; // alike in all charts, so that their steps stand above each other
 
 const runOf = (name, model) => model.get("runs").find((run) => run.name === name) ?? model.get("runs")[0];
@@ -158,6 +161,33 @@ function chartsOf(run, head) {
   };
 }
 
+/**
+ * What is read, and what that has read before: for each layer a strip, the last on top. In the layer below, the word
+ * asks that the layer above reads most.
+ */
+function pathOf(run, weights, { head, query }) {
+  const n = run.tokens.length;
+  const last = Math.floor(head / run.heads);
+  const within = head % run.heads;
+  const strips = [];
+  const ties = [];
+  let row = query;
+  for (let layer = last; layer >= 0; layer--) {
+    const r = layer * run.heads + within;
+    const most = mostRead(weights[r], row, n);
+    const title = `${capital(nameOf(run, r))}: what ${word(run, run.tokens[row])} at place ${row + 1} reads`;
+    strips.push({
+      title,
+      weights: weights[r].subarray(row * n, row * n + n),
+      row,
+      chosen: layer === last && heads(run) > 1,
+    });
+    if (layer) ties.push({ from: [strips.length - 1, most], to: [strips.length, most] });
+    row = most;
+  }
+  return { strips, ties };
+}
+
 function build({ model, signal, set }) {
   let run = null;
   let weights = null;
@@ -176,7 +206,6 @@ function build({ model, signal, set }) {
     label: "training step",
     text: (at) => String(run.steps[at]),
     beat: BEAT_MS,
-    still: () => false,
     signal,
     onInput: (at) => set({ step: run.steps[at] }),
   });
@@ -206,25 +235,36 @@ function build({ model, signal, set }) {
       signal,
     }),
   );
+  const others = h("div", { class: "attn-columns" });
   const multiples = h("div", { class: "attn-flow attn-multiples" });
   const note = h("p", { class: "attn-note" });
   onCell(0)(-1, -1);
 
   let drawn = {}; // the charts of a run and a chosen head
   const grid = h("div", { class: "attn-columns" });
-  const forming = h("div", { class: "attn-forming" }, h("div", {}, multiples, readout), grid);
   const folded = h("div");
+  const path = strips({ onWord: (_, place) => set({ query: place }), signal });
+  const left = h("div", {}, path.element); // with the map of a single head
+  const mapped = h("div", { class: "attn-answer" }, multiples);
+  const forming = h("div", { class: "attn-forming attn-answer" }, left, grid);
+  const pull = (x) =>
+    set({ step: run.steps.reduce((best, each) => (Math.abs(each - x) < Math.abs(best - x) ? each : best)) });
   const open = () => folded.querySelector("details")?.open;
 
   /** Charts are made for a run: another has other scores. */
   function chartsFor(head) {
     if (drawn.run !== run) {
       const wasOpen = open();
+      grid.replaceChildren();
+      others.replaceChildren();
       const charts = Object.fromEntries(
-        Object.entries(chartsOf(run, head)).map(([panel, { title }]) => [panel, chart({ panel, title, height: 150 })]),
+        Object.entries(chartsOf(run, head)).map(([panel, { title }]) => [
+          panel,
+          chart({ panel, title, ...(panel === "loss" ? { height: 150, onDrag: pull, signal } : { height: 118 }) }),
+        ]),
       );
       drawn = { run, charts };
-      grid.replaceChildren(...Object.values(charts).map(({ element }) => element));
+      for (const [panel, { element }] of Object.entries(charts)) (panel === "accuracy" ? others : grid).append(element);
       const numbers = theNumbers(Object.values(charts), signal);
       numbers.open = wasOpen;
       folded.replaceChildren(numbers);
@@ -234,8 +274,10 @@ function build({ model, signal, set }) {
   }
 
   return {
-    elements: [controlGrid(controls), steps.element, table.element, forming],
+    controls: { ...controls, step: steps },
+    panels: { forming, maps: mapped, answers: table.element, accuracy: others },
     after: [note, folded],
+    readout,
     draw(now, { theme, width }) {
       run = runOf(now.run, model);
       const { step, head, query } = now;
@@ -268,14 +310,17 @@ function build({ model, signal, set }) {
         return `${tokens[query]} reads ${tokens[at]} (place ${at + 1})`;
       });
       const lines = width < NARROW_PX ? all.length : Math.ceil(all.length / 2);
-      const beside = all.length === 1 && width >= BESIDE.map + COLUMN.gap + BESIDE.charts;
-      forming.classList.toggle("attn-at-side", beside);
+      const beside = width >= WIDE_PX;
+      const each = beside ? Math.round(0.44 * width) : width;
+      const column = beside ? width - each - GAP_PX : width;
+      (all.length === 1 ? left : mapped).append(multiples);
       const cell = fitMultiples(multiples, {
-        width: beside ? BESIDE.map : width,
+        width: all.length === 1 ? column : width,
         rows: tokens,
         cols: tokens,
         titles: says,
         lines,
+        most: CELL_PX,
       });
       const places = inOrder(n);
       const hidden = Array.from({ length: n * n }, (_, at) => run.causal && at % n > Math.floor(at / n));
@@ -302,8 +347,9 @@ function build({ model, signal, set }) {
 
       const sentence = describe(run, weights, moment, now);
       const { charts, views } = chartsFor(head);
-      const columns = !beside && width >= 2 * COLUMN.least + COLUMN.gap ? 2 : 1;
-      const each = Math.floor((width - (beside ? BESIDE.map + COLUMN.gap : (columns - 1) * COLUMN.gap)) / columns);
+      forming.classList.toggle("attn-at-side", beside);
+      const { strips: read, ties } = pathOf(run, weights, now);
+      path.update({ width: column, words: tokens, strips: read, ties, high: ARCS_PX, sentence });
       const right = all.length > 1 ? textWidth(all.map((r) => nameOf(run, r))) + 10 : 14;
       const names = Object.keys(charts);
       const done = (step - run.steps[0]) / (run.steps.at(-1) - run.steps[0]);
@@ -317,7 +363,7 @@ function build({ model, signal, set }) {
             label: "training step",
             domain: [run.steps[0], run.steps.at(-1)],
             text: String,
-            untitled: at < names.length - columns,
+            untitled: at < names.length - 1,
           },
           y:
             panel === "loss"
@@ -348,4 +394,26 @@ function build({ model, signal, set }) {
   };
 }
 
-export default defineLab({ settings, build });
+/**
+ * At which step half of the answers are right.
+ * @param {import("../js/store.js").Model} model
+ * @returns {Record<string, import("../js/ask.js").Ask>}
+ */
+const asks = (model) => {
+  const run = runOf(model.get("run"), model);
+  const half = run.steps[run.accuracy.findIndex((right) => right >= 0.5)] ?? run.steps.at(-1);
+  return {
+    half: {
+      question: () => [`At which of ${run.steps.at(-1)} training steps will half of the answers be right?`],
+      control: { kind: "slider", min: 0, max: run.steps.at(-1), step: run.steps[1] - run.steps[0], text: String },
+      truth: () => half,
+      words: (guess, truth) =>
+        guess === truth
+          ? `Yes, at step ${truth}.`
+          : `You said step ${guess}; it is ${truth} (of the steps that are stored).`,
+      then: () => ({ step: half }),
+    },
+  };
+};
+
+export default defineLab({ settings, build, asks });

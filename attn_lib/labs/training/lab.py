@@ -84,6 +84,11 @@ class TrainingLab(Lab):
     """
 
     settings = ("run", "step", "head", "query")
+    all_controls = (*settings,)
+    all_panels = ("forming", "maps", "answers", "accuracy")
+    first_controls = ("step",)
+    first_panels = ("forming",)
+    asks = ("half",)
 
     run = traitlets.Unicode("induction").tag(sync=True)
     step = Whole(0)

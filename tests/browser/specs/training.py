@@ -20,10 +20,11 @@ def answers_of(python: TrainingLab) -> np.ndarray:
 
 def parity(lab: LabDriver, python: TrainingLab) -> None:
     """Compare numbers, names, frames, curves, words and controls."""
+    lab.open()
     shown = lab.shown()
     panels = shown.panels
     names = [f"weights {r}" for r in range(len(python.heads))]
-    assert shown.seen[: 1 + len(names)] == ["answers", *names]
+    assert [name for name in shown.seen if name in ["answers", *names]] == [*names, "answers"]
     for name, expected in zip(names, python.weights, strict=True):
         panel = panels[name]
         np.testing.assert_allclose(panel.values, expected, **CLOSE, err_msg=name)
@@ -57,13 +58,13 @@ def assert_words(lab: LabDriver, shown: Shown, python: TrainingLab) -> None:
     for name in python.heads:
         assert name.capitalize() in words
     marked = lab.figure.evaluate(
-        """(figure) => [...figure.querySelectorAll("svg.attn-chart")].map((svg) => {
+        """(figure) => [...figure.querySelectorAll("svg.attn-chart:not(.attn-strips)")].map((svg) => {
           const [marks, notes] = [".attn-mark", ".attn-noted"].map((s) => svg.querySelectorAll(s));
           return [marks.length, notes[0].textContent];
         })"""
     )
-    expected = [python.loss, python.accuracy]
-    expected += [values[python.head] for values in python.scores.values()]
+    scores = [values[python.head] for values in python.scores.values()]
+    expected = [python.loss, *scores, python.accuracy]
     assert marked == [[1, f"{value:.3f}"] for value in expected]
 
 
@@ -143,8 +144,8 @@ SPEC = LabSpec(
         *(choose_query, choose_by_cell, choose_by_the_sequence),
     ],
     stops=[
-        *("link", "reset", "run", "head", "query", "step", "previous", "play", "next"),
-        *("scroll", "weights 0", "weights 1", "summary"),
+        *("step", "previous", "play", "next", "reset", "link", "more", "run", "head", "query"),
+        *("weights 0", "weights 1", "scroll", "summary"),
     ],
     keyboard=keyboard,
     bad_links={
