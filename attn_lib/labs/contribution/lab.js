@@ -4,7 +4,7 @@ import { colorLimit } from "../js/colors.js";
 import { bars } from "../js/bars.js";
 import { chart, inHtml } from "../js/chart.js";
 import { begin, contributions, spearman, spearmanCeiling, unpack } from "./edges.js";
-import { checkbox, controlGrid, seed, select, slider } from "../js/controls.js";
+import { checkbox, seed, select, slider } from "../js/controls.js";
 import { h, panelTitle, patch, setText, textButton } from "../js/dom.js";
 import { uniforms } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
@@ -12,6 +12,7 @@ import { fitMultiples, heatmap } from "../js/heatmap.js";
 import { meters } from "../js/meters.js";
 import { fixed } from "../js/numbers.js";
 import { choice, flag, inOrder, tuples, whole } from "../js/settings.js";
+import { strips } from "../js/strips.js";
 
 const [SHORTEST, LONGEST] = [4, 12];
 const SEEDS = 9999;
@@ -51,6 +52,9 @@ function settings(state, model) {
     zero: tuples(2, isHead, "layer,head of each silent head"),
   };
 }
+
+const WIDE_PX = 640; // the arcs stand beside the scatter
+const GAP_PX = 36;
 
 /** The sequence: `period` tokens drawn, twice without the last, which is the right answer. */
 function sequence({ period, seed: drawn }, vocabulary) {
@@ -200,7 +204,36 @@ function build({ model, signal, set, state }) {
       ),
     ),
   );
-  const scatter = chart({ panel: "scatter", title: "What its cut costs, edge by edge", height: 210 });
+  let points = []; // the edges that the scatter shows, layer by layer
+  const scatter = chart({
+    panel: "scatter",
+    title: "What each cut costs: press a point to cut it",
+    height: 300,
+    onPick(layer, at, pressed) {
+      const edge = points[layer]?.[at];
+      light(edge);
+      if (edge && pressed) toggle(edge.at);
+    },
+    signal,
+  });
+  const reading = strips({
+    onWord(strip, place) {
+      const edge = shownRows[strip];
+      if (edge && place <= edge.row) toggle([...edge.head, edge.row, place]);
+    },
+    signal,
+  });
+  let shownRows = [];
+  /** Let one edge stand out wherever it is shown. */
+  function light(edge) {
+    for (const name of NAMES)
+      panels[name].forEach((heat, which) => {
+        const own = edge && String(everyHead[which]) === String(edge.at.slice(0, 2));
+        heat.light(own ? edge.at[2] : -1, own ? edge.at[3] : -1);
+      });
+    if (edge) onCell([edge.at[0], edge.at[1]])(edge.at[2], edge.at[3]);
+    else onCell()();
+  }
   const meter = meters();
   onCell()();
 
@@ -284,10 +317,43 @@ function build({ model, signal, set, state }) {
     ]);
   }
 
+  /** What the framed row reads in layer 2, and what layer 1 has read where that looks most. */
+  function drawReading({ n, all, names }, width, high) {
+    /** @param {number[]} at */
+    const weightsOf = (at, row) => {
+      const [layer, head] = at;
+      const weights = new Float64Array(n);
+      const gone = new Array(n).fill(false);
+      for (const { at, weight, cut } of all)
+        if (at[0] === layer && at[1] === head && at[2] === row) [weights[at[3]], gone[at[3]]] = [weight, cut];
+      return { weights, gone };
+    };
+    const upper = inOrder(heads).map((head) => ({ head: [LAYERS - 1, head], row: n - 1 }));
+    const sums = inOrder(n).map((j) => upper.reduce((sum, { head, row }) => sum + weightsOf(head, row).weights[j], 0));
+    const via = sums.indexOf(Math.max(...sums));
+    shownRows = [...upper, ...inOrder(heads).map((head) => ({ head: [0, head], row: via }))];
+    reading.update({
+      width,
+      words: names,
+      columns: heads,
+      high,
+      strips: shownRows.map(({ head, row }) => ({
+        title: width / heads < 260 ? titleOf(head) : `${titleOf(head)}: what ${names[row]} reads`,
+        row,
+        ...weightsOf(head, row),
+      })),
+      ties: inOrder(heads).map((k) => ({ from: [k, via], to: [heads + k, via] })),
+      sentence: `What ${names[n - 1]} reads in layer 2, and what ${names[via]} had read in layer 1.`,
+    });
+  }
+
   function drawScatter({ edges, byEffect, names }, { sort }, width) {
     const across = sort === "norm" ? "norm" : "weight";
-    const points = (layer) => edges.filter(({ at }) => at[0] === layer).map((edge) => [edge[across], edge.effect]);
+    points = inOrder(LAYERS).map((layer) => edges.filter(({ at }) => at[0] === layer));
     const costs = edges.map(({ effect }) => effect);
+    // the axis of a sequence only ever grows: what is cut then moves the points, not the scale
+    begun.low = Math.min(begun.low ?? 0, 5 * Math.floor((Math.min(0, ...costs) + SMALL) / 5));
+    begun.high = Math.max(begun.high ?? 0, 5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5));
     const dear = byEffect.slice(0, NAMED).filter(({ effect }) => Math.abs(effect) >= SMALL);
     scatter.update({
       width,
@@ -295,20 +361,14 @@ function build({ model, signal, set, state }) {
         label: [`${MEASURES[across].words} `, ...MEASURES[across].label],
         domain: [0, across === "weight" ? 1 : Math.max(1, ...edges.map(({ norm }) => norm)) * 1.02],
       },
-      y: {
-        label: "nats lost",
-        domain: [
-          5 * Math.floor((Math.min(0, ...costs) + SMALL) / 5),
-          5 * Math.ceil((Math.max(1, ...costs) * 1.05) / 5),
-        ],
-      },
+      y: { label: "nats lost", domain: [begun.low, begun.high] },
       series: ["accent", "cool"].map((color, layer) => ({
         name: `layer ${layer + 1}`,
         kind: "dots",
         cap: layer ? "square" : "round",
         color,
         quiet: true,
-        points: points(layer),
+        points: points[layer].map((edge) => [edge[across], edge.effect]),
       })),
       notes: dear.map((edge) => ({
         x: edge[across],
@@ -320,16 +380,20 @@ function build({ model, signal, set, state }) {
     });
   }
 
+  const side = h("div", { class: "attn-edgeside" }, reading.element, answers.element);
+  const what = h("div", { class: "attn-edgeview attn-answer" }, scatter.element, side);
   return {
-    elements: [
-      controlGrid([...Object.values(controls), ...silencers]),
-      flow,
-      readout,
-      cuts,
-      h("div", { class: "attn-pair" }, answers.element, table),
-      scatter.element,
-      meter.element,
-    ],
+    controls: {
+      ...controls,
+      ...Object.fromEntries(everyHead.map((head, at) => [`zero-${head.join("-")}`, silencers[at]])),
+    },
+    panels: {
+      scatter: h("div", {}, what, cuts),
+      maps: h("div", { class: "attn-answer" }, flow),
+      edges: h("div", { class: "attn-answer" }, table),
+      spread: meter.element,
+    },
+    readout,
     draw(now, look) {
       result = compute(now);
       const { probabilities, once, names, edges, ranking, logp, intact } = result;
@@ -358,7 +422,9 @@ function build({ model, signal, set, state }) {
           setText(cells[col], fixed(entry[name]));
         });
       });
-      drawScatter(result, now, look.width);
+      const beside = look.width >= WIDE_PX;
+      drawScatter(result, now, beside ? Math.round(0.5 * look.width) - GAP_PX : look.width);
+      drawReading(result, beside ? Math.round(0.5 * look.width) : look.width, heads > 1 ? 38 : 52);
       const agreement = (name) => {
         const pairs = [edges.map((edge) => edge[name]), edges.map(({ effect }) => Math.abs(effect))];
         const [found, ceiling] = [spearman(...pairs), spearmanCeiling(...pairs)];
@@ -374,4 +440,38 @@ function build({ model, signal, set, state }) {
   };
 }
 
-export default defineLab({ settings, build });
+/**
+ * @param {import("../js/store.js").Model} model
+ * @returns {Record<string, import("../js/ask.js").Ask>}
+ */
+const asks = (model) => ({
+  dearest: {
+    question: () => [
+      "E′ reads F in layer 2, and F had read E in layer 1. Which of the two edges costs more when it is cut?",
+    ],
+    control: {
+      kind: "choice",
+      choices: () => [
+        ["2", "E′ ← F, in layer 2"],
+        ["1", "F ← E, in layer 1"],
+      ],
+    },
+    truth(state) {
+      const shapes = model.get("shapes");
+      const [[, [vocabulary, d]], , [, [, width]]] = shapes;
+      const trained = {
+        params: unpack(model.get("parameters"), shapes),
+        heads: model.get("heads"),
+        d,
+        vocabulary,
+        width,
+      };
+      const read = sequence(state, vocabulary);
+      const edges = contributions(trained, begin(trained, read.tokens), { ...state, target: read.target }).edges();
+      return String(ranked(edges, "effect")[0].at[0] + 1);
+    },
+    words: (guess, truth) => (guess === truth ? "Yes." : `It is the edge in layer ${truth}.`),
+  },
+});
+
+export default defineLab({ settings, build, asks });

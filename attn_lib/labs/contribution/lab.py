@@ -78,6 +78,13 @@ class ContributionLab(Lab):
     """
 
     settings = ("model", "period", "seed", "sort", "renormalise", "cut", "zero")
+    all_controls = ("seed", "period", "sort", "renormalise") + tuple(
+        f"zero-{layer}-{head}" for layer in range(2) for head in range(2)
+    )
+    all_panels = ("scatter", "maps", "edges", "spread")
+    first_controls = ("seed",)
+    first_panels = ("scatter",)
+    asks = ("dearest",)
 
     model = traitlets.Unicode(read_only=True).tag(sync=True)
     period = Whole(6, SHORTEST, LONGEST)

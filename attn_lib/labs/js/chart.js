@@ -3,6 +3,7 @@ import { FONT, h, panelTitle, s, setText, sym, textWidth } from "./dom.js";
 import { significant } from "./numbers.js";
 
 const MARGIN = { top: 12, right: 14, tick: 6, label: 18, floor: 22, below: 16 };
+const PICK_PX = 14; // a pointer this near to a point means it
 const LABEL_PX = 14; // from one direct label to the next
 const COLORS = ["accent", "cool", "violet", "green"]; // with DASHES: no two series differ in colour alone
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
@@ -134,11 +135,13 @@ export function theNumbers(charts, signal) {
  * @param {Words} options.title
  * @param {number} [options.height]  px
  * @param {(x: number) => void} [options.onDrag]  the mark at `at` is a handle: it was pulled to this x
+ * @param {(series: number, point: number, pressed: boolean) => void} [options.onPick]
+ *   a point of `dots` came under the pointer, or was pressed; (−1, −1) when none is near
  * @param {AbortSignal} [options.signal]
  * @returns {{element: Element, numbers: Element, spell: Function, update: Function}}
  *   `numbers` is the table, for `theNumbers`
  */
-export function chart({ panel, title, height = 220, onDrag, signal }) {
+export function chart({ panel, title, height = 220, onDrag, onPick, signal }) {
   const layers = { axes: s("g"), marks: s("g"), present: s("g") };
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const head = h("tr");
@@ -278,6 +281,34 @@ export function chart({ panel, title, height = 220, onDrag, signal }) {
 
   let toX = (px) => px; // from the picture's px to the x axis's values
   if (onDrag) pullable();
+  if (onPick) pickable();
+
+  /** The point of a series of dots that is nearest to the pointer, if it is near. */
+  function pickable() {
+    const near = ({ clientX, clientY }) => {
+      const box = picture.getBoundingClientRect();
+      let best = { far: PICK_PX, at: [-1, -1] };
+      drawn.series?.forEach(({ kind, points }, k) => {
+        if (kind !== "dots") return;
+        points.forEach(([x, y], i) => {
+          const far = Math.hypot(drawn.X(x) - clientX + box.left, drawn.Y(y) - clientY + box.top);
+          if (far < best.far) best = { far, at: [k, i] };
+        });
+      });
+      return best.at;
+    };
+    const listen = (type, run) => picture.addEventListener(type, run, { signal });
+    listen("pointermove", (event) => {
+      const [k, i] = near(event);
+      picture.classList.toggle("attn-pickable", k >= 0);
+      onPick(k, i, false);
+    });
+    listen("pointerleave", () => onPick(-1, -1, false));
+    listen("click", (event) => {
+      const [k, i] = near(event);
+      if (k >= 0) onPick(k, i, true);
+    });
+  }
 
   /** The marked x can be pulled: by mouse anywhere, by finger along the axis (up and down scrolls the page). */
   function pullable() {
@@ -429,7 +460,7 @@ export function chart({ panel, title, height = 220, onDrag, signal }) {
         ...notes.flatMap((each) => note(each, X, Y, left)),
       );
       picture.setAttribute("aria-label", `${inWords(title)}. ${sentence}`);
-      drawn = { frame, series, x };
+      drawn = { frame, series, x, X, Y };
     },
   };
 }

@@ -17,7 +17,7 @@ const LEAST_WORD_PX = 11;
  * @property {ArrayLike<number>} weights
  * @property {number} row
  * @property {boolean} [chosen]
- * @property {boolean} [below]  arcs hang under the words
+ * @property {boolean[]} [gone]  what is cut: its arc is a dashed line
  */
 
 /**
@@ -74,7 +74,7 @@ export function strips({ onWord = () => {}, signal }) {
     const { x, y, wide, arcsHigh, size } = at;
     const gap = wide / words.length;
     const centers = words.map((_, j) => (j + 0.5) * gap);
-    const whole = Math.min(WHOLE_PX, 0.9 * gap);
+    const whole = Math.min(WHOLE_PX, 0.9 * gap, 0.5 * arcsHigh);
     const line = y + TITLE_PX + arcsHigh;
     const flat =
       (arcsHigh - 6) /
@@ -87,11 +87,14 @@ export function strips({ onWord = () => {}, signal }) {
       .map((j) =>
         s(
           "g",
-          { class: arcs[j].wide > 2 ? null : "attn-faint" },
+          { class: strip.gone?.[j] ? "attn-cutarc" : arcs[j].wide > 2 ? null : "attn-faint" },
           arcs[j].wide > 2 && j !== strip.row
             ? path(j, { class: "attn-casing", "stroke-width": (arcs[j].wide + 3).toFixed(2) })
             : null,
-          path(j, { class: "attn-arc", "stroke-width": Math.max(0.8, arcs[j].wide).toFixed(2) }),
+          path(j, {
+            class: "attn-arc",
+            "stroke-width": strip.gone?.[j] ? "1.6" : Math.max(0.8, arcs[j].wide).toFixed(2),
+          }),
         ),
       );
     return [

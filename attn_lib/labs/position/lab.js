@@ -2,7 +2,7 @@
 import { bars } from "../js/bars.js";
 import { chart, theNumbers } from "../js/chart.js";
 import { colorLimit } from "../js/colors.js";
-import { controlGrid, seed, select, slider } from "../js/controls.js";
+import { seed, select, slider } from "../js/controls.js";
 import { h, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
@@ -13,6 +13,7 @@ import { fixed } from "../js/numbers.js";
 import { addPositions, alibiBias, equivarianceGap, rope, sinusoidalPositions } from "./encodings.js";
 import { choice, even, inOrder, permutation, whole } from "../js/settings.js";
 import { orderMoves, tokenRow } from "../js/token_row.js";
+import { ruler } from "./ruler.js";
 
 const KINDS = [
   ["none", "none"],
@@ -304,7 +305,16 @@ function build({ signal, set, state }) {
       onInput: toNumber("shift"),
     }),
     seed: seed({ label: "seed", most: SEEDS, signal, onInput: toNumber("seed") }),
+    moves,
   };
+  const limited = (value, low, high) => Math.min(high, Math.max(low, value));
+  const line = ruler({
+    last: REACH + FARTHEST + REACH,
+    query: REACH,
+    onOffset: (offset) => set({ offset: limited(offset, -REACH, REACH) }),
+    onShift: (shift) => set({ shift: limited(shift, 0, FARTHEST) }),
+    signal,
+  });
 
   const readout = h("p", { class: "attn-readout" });
   const names = () => state().order.map((token) => `x${subscript(token + 1)}`);
@@ -362,7 +372,13 @@ function build({ signal, set, state }) {
     { class: "attn-flow" },
     Object.values(panels).map(({ element }) => element),
   );
-  const curves = chart({ panel: "offsets", title: "Score against offset", height: 210 });
+  const curves = chart({
+    panel: "offsets",
+    title: "Score against offset",
+    height: 240,
+    onDrag: (offset) => set({ offset: Math.round(offset) }),
+    signal,
+  });
   const noticed = bars({
     panel: "gaps",
     title: "What the layer notices",
@@ -377,7 +393,15 @@ function build({ signal, set, state }) {
   read(() => "")(-1, -1);
 
   return {
-    elements: [tokens.element, moves.element, controlGrid(controls), flow, readout, pair, numbers, meter.element],
+    controls,
+    panels: {
+      ruler: line.element,
+      offsets: pair,
+      layer: h("div", { class: "attn-answer" }, tokens.element, flow),
+      spread: meter.element,
+    },
+    after: [numbers],
+    readout,
     draw(now, { theme, width }) {
       const { n, positions, offset, shift, order, query } = now;
       const key = [positions, n, now.d, now.seed].join();
@@ -404,6 +428,7 @@ function build({ signal, set, state }) {
         width: width >= TABLE_PX + 300 ? width - TABLE_PX : width,
         sentence,
       });
+      line.update({ width, offset, shift, score, shifted, sentence });
       const change = shifted - score;
       meter.update({
         [`score of query ${REACH}, key ${REACH + offset}:`]: forbidden(score),
@@ -469,4 +494,32 @@ function build({ signal, set, state }) {
   }
 }
 
-export default defineLab({ settings, build });
+/**
+ * Whether the pair's score survives a shift by five.
+ * @returns {Record<string, import("../js/ask.js").Ask>}
+ */
+const asks = () => {
+  const by = 5;
+  return {
+    shift: {
+      question: (state) => [
+        `With ${NAMES[state.positions]}: move query and key on by ${by}, together. Will their score change?`,
+      ],
+      control: {
+        kind: "choice",
+        choices: () => [
+          [true, "it changes"],
+          [false, "it stays"],
+        ],
+      },
+      truth(state) {
+        const { before, after } = move(drawScene(state), { ...state, shift: by });
+        return Math.abs(after[REACH + state.offset][1] - before[REACH + state.offset][1]) > ROUNDING;
+      },
+      words: (guess, truth) => `${guess === truth ? "Yes, it" : "It"} ${truth ? "changes" : "stays"}.`,
+      then: () => ({ shift: by }),
+    },
+  };
+};
+
+export default defineLab({ settings, build, asks });

@@ -84,6 +84,11 @@ class PositionLab(OrdersTokens, ShowsAttention, Lab):
     """
 
     settings = ("positions", "n", "d", "offset", "shift", "query", "order", "mask", "seed")
+    all_controls = ("positions", "mask", "n", "d", "offset", "shift", "seed", "moves")
+    all_panels = ("ruler", "offsets", "layer", "spread")
+    first_controls = ("positions",)
+    first_panels = ("ruler", "offsets")
+    asks = ("shift",)
 
     positions = Choice(KINDS, "rope")
     n = Whole(8, FEWEST, MOST)

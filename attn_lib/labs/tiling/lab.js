@@ -1,6 +1,5 @@
 // TilingLab: scores read tile by tile; a maximum, a sum and an accumulator are all that is kept.
-import { colorLimit } from "../js/colors.js";
-import { controlGrid, seed, select, slider, stepper } from "../js/controls.js";
+import { seed, select, slider, stepper } from "../js/controls.js";
 import { h, setStyle, setText, sym } from "../js/dom.js";
 import { normals } from "../js/draws.js";
 import { defineLab } from "../js/frame.js";
@@ -19,6 +18,7 @@ import {
 import { meters } from "../js/meters.js";
 import { fixed, tiny } from "../js/numbers.js";
 import { choice, inOrder, whole } from "../js/settings.js";
+import { carried } from "./carried.js";
 
 const N = 9;
 const D_K = 8;
@@ -28,7 +28,11 @@ const WINDOW = 3;
 const PADDED = 4;
 const BYTES = 8; // of a double
 const LARGE = 8192;
-const LEDGER_PX = 312;
+const LEDGER_PX = 460;
+const SCORES_END = 4;
+const OUTPUTS_END = 2;
+const CELL_PX = 36;
+const SMALL_PX = 26;
 const BESIDE_PX = 24;
 const LEAST_PX = 268; // of the scores, with digits
 const MASKS = [
@@ -318,17 +322,18 @@ function build({ signal, set }) {
   const flow = h("div", { class: "attn-flow" }, panel.element);
   const numbers = ledger();
   const held = memory();
+  const bars = carried({ limits: { score: SCORES_END, sum: N, output: OUTPUTS_END } });
   const meter = meters();
   onCell(-1, -1);
 
   return {
-    elements: [
-      controlGrid(controls),
-      steps.element,
-      h("div", { class: "attn-tiling" }, flow, h("div", {}, numbers.element, meter.element)),
-      readout,
-      held.element,
-    ],
+    controls: { ...controls, step: steps },
+    panels: {
+      tiles: h("div", { class: "attn-tiling" }, flow, h("div", {}, bars.element)),
+      ledger: h("div", {}, numbers.element, meter.element),
+      memory: held.element,
+    },
+    readout,
     draw(state, { theme, width }) {
       result = compute(state);
       const { S, grid, tiles, tile } = result;
@@ -345,7 +350,12 @@ function build({ signal, set }) {
 
       const names = inOrder(N).map((i) => String(i + 1));
       const beside = width - LEDGER_PX - BESIDE_PX;
-      const cell = fit(flow, { width: beside >= LEAST_PX ? beside : width, rows: names, panels: [names] });
+      const cell = fit(flow, {
+        width: beside >= LEAST_PX ? beside : width,
+        rows: names,
+        panels: [names],
+        most: beside >= LEAST_PX ? CELL_PX : SMALL_PX,
+      });
       const coming = new Set(tiles.slice(step));
       unread = new Uint8Array(N * N);
       for (const next of coming) for (const [i, j] of cells(next)) unread[i * N + j] = 1;
@@ -365,7 +375,7 @@ function build({ signal, set }) {
         colIds: names,
         current: query,
         values: S,
-        limit: colorLimit(S),
+        limit: SCORES_END,
         forbidden: Array.from(S, (score) => score === -Infinity),
         later: unread,
         cuts: {
@@ -395,6 +405,16 @@ function build({ signal, set }) {
         formula: () => [`${state.tile_queries} × ${state.tile_keys} at a time`],
       });
       numbers.update(query, ledgerOf(result));
+      bars.update({
+        width: beside >= LEAST_PX ? LEDGER_PX : width,
+        query,
+        now: result.now,
+        before: result.before,
+        factor: result.factor,
+        soFar: result.soFar,
+        exact: result.exact,
+        sentence,
+      });
       const far = Math.max(...result.soFar.map((value, r) => Math.abs(value - result.exact[r])));
       meter.update({ "largest difference to the exact output": tiny(far) });
       held.update(state);
@@ -403,4 +423,16 @@ function build({ signal, set }) {
   };
 }
 
-export default defineLab({ settings, build });
+/** @returns {Record<string, import("../js/ask.js").Ask>} */
+const asks = () => ({
+  touched: {
+    question: ({ tile_queries, tile_keys, query }) => [
+      `Tiles of ${tile_queries} × ${tile_keys}, read row by row. How many of them concern query ${query + 1}?`,
+    ],
+    control: { kind: "slider", min: 0, max: N, step: 1, text: String },
+    truth: (state) => compute(state).tiles.filter((tile) => holds(tile, state.query)).length,
+    words: (guess, truth) => (guess === truth ? `Yes, ${truth}.` : `You said ${guess}; it is ${truth}.`),
+  },
+});
+
+export default defineLab({ settings, build, asks });

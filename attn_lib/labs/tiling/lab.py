@@ -53,6 +53,11 @@ class TilingLab(Lab):
     """
 
     settings = ("tile_queries", "tile_keys", "mask", "step", "query", "seed")
+    all_controls = settings
+    all_panels = ("tiles", "ledger", "memory")
+    first_controls = ("step",)
+    first_panels = ("tiles",)
+    asks = ("touched",)
 
     tile_queries = Whole(3, 1, N)
     tile_keys = Whole(3, 1, N)

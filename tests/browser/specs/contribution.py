@@ -15,6 +15,7 @@ MEASURES = ["weight", "norm", "effect"]
 
 def parity(lab: LabDriver, python: ContributionLab) -> None:
     """Compare edges, their order, the answer, controls and words."""
+    lab.open()
     shown = lab.shown()
     panels = shown.panels
     names = [f"{python.sort}s {head}" for head in range(2 * python.heads)]

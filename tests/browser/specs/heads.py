@@ -16,6 +16,7 @@ TOKENS = {"random": 4, "roles": 3}
 
 def parity(lab: LabDriver, python: HeadsLab) -> None:
     """Compare numbers, names, frames, words and controls."""
+    lab.open()
     shown = lab.shown()
     panels = shown.panels
     names = [f"weights {r}" for r in range(python.heads)]

@@ -28,6 +28,7 @@ def marks(lab: LabDriver, panel: str, mark: str) -> np.ndarray:
 
 def parity(lab: LabDriver, python: LookupLab) -> None:
     """Compare table, both planes and words."""
+    lab.open()
     shown = lab.shown()
     S, a, o = python.scores, python.weights, python.output
     table = shown.weights

@@ -14,6 +14,7 @@ CONTROLS = ["positions", "mask", "n", "d", "offset", "shift", "seed"]
 
 def parity(lab: LabDriver, python: PositionLab) -> None:
     """Compare heatmaps, curves, gaps and words with Python."""
+    lab.open()
     shown = lab.shown()
     for panel, expected in (
         ("encodings", python.encodings),

@@ -22,6 +22,7 @@ def expected_kinds(python: TilingLab) -> list[list[str]]:
 
 def parity(lab: LabDriver, python: TilingLab) -> None:
     """Compare numbers, tiles, words and controls."""
+    lab.open()
     shown = lab.shown()
     scores, state, memory = (shown.panels[name] for name in ("scores", "state", "memory"))
     np.testing.assert_allclose(scores.values, python.scores, **CLOSE)
