@@ -38,11 +38,11 @@ def test_a_key_in_the_future_is_marked_as_forbidden(open_lab):
     shown = lab.shown()
     assert np.isneginf(shown.panels["offsets"].table[13:, 1:]).all()
     assert np.isfinite(shown.panels["offsets"].table[:13, 1:]).all()
-    assert "forbidden by the mask" in shown.pictures[0]["texts"]
+    assert "forbidden by the mask" in shown.pictures[1]["texts"]
     words = " ".join(shown.words.split())
     assert "key 15: forbidden by the mask" in words and "change none" in words
     lab.control("offset").fill("-3")
     words = " ".join(lab.shown().words.split())
     assert "key 9: forbidden" not in words and "change 0" in words
     lab.control("mask").select_option("none")
-    assert "forbidden by the mask" not in lab.shown().pictures[0]["texts"]
+    assert "forbidden by the mask" not in lab.shown().pictures[1]["texts"]

@@ -31,6 +31,8 @@ RULES = [
     ("LookupLab", {"temperature": True}, "temperature must be a number, got True"),
     ("AttentionLab", {"temperature": 2.0, "query": 9}, "query must be from 0 to 8, got 9"),
     ("AttentionLab", {"scene": "river", "query": 6}, "query must be from 0 to 5, got 6"),
+    ("LookupLab", {"keys": [0.5]}, "keys must hold 12 numbers, got 1"),
+    ("LookupLab", {"values": [2.0] * 12}, "values: each number must be from -1.0 to 1.0, got 2.0"),
     ("LookupLab", {"query_x": 3.0}, "query_x must be from -2.0 to 2.0, got 3.0"),
     ("LookupLab", {"query_y": float("nan")}, "query_y must be from -2.0 to 2.0, got nan"),
     ("LookupLab", {"lookup": "fuzzy"}, "lookup must be one of exact, hard, soft"),

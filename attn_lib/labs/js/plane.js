@@ -28,12 +28,7 @@ export function plane({ panel, title, reach, most = reach, handles = [], anywher
   const layers = { axes: s("g"), marks: s("g") };
   const picture = s("svg", { role: "img", class: "attn-chart", "font-family": FONT }, Object.values(layers));
   const grips = handles.map(({ name }) => h("button", { type: "button", class: "attn-grip", "data-point": name }));
-  const field = h(
-    "div",
-    { class: anywhere ? "attn-plane attn-anywhere" : "attn-plane" },
-    picture,
-    [...grips].reverse(),
-  );
+  const field = h("div", { class: anywhere ? "attn-plane attn-anywhere" : "attn-plane" }, picture, grips);
   const element = h("div", { class: `attn-panel attn-panel-${panel}` }, panelTitle(title, formula), field);
   let size = 0;
 

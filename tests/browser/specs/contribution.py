@@ -19,7 +19,7 @@ def parity(lab: LabDriver, python: ContributionLab) -> None:
     shown = lab.shown()
     panels = shown.panels
     names = [f"{python.sort}s {head}" for head in range(2 * python.heads)]
-    assert shown.seen == [*names, "answers", "edges"]
+    assert shown.seen == ["answers", *names, "edges"]
     values = getattr(python, f"{python.sort}s").reshape(-1, *[len(python.tokens)] * 2)
     for head, name in enumerate(names):
         np.testing.assert_allclose(panels[name].values, np.nan_to_num(values[head]), **CLOSE)
@@ -166,7 +166,7 @@ SPEC = LabSpec(
         *(draw, choose_period),
     ],
     stops=[
-        *("link", "reset", "seed", "resample", "period", "sort", "renormalise"),
+        *("seed", "resample", "reset", "link", "more", "period", "sort", "renormalise"),
         *("zero-0-0", "zero-1-0", "weights 0", "weights 1", *["cut"] * 8),
     ],
     keyboard=keyboard,

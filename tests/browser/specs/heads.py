@@ -155,7 +155,8 @@ SPEC = LabSpec(
         *(choose_head_by_its_rows, choose_query, draw_or_swap, choose_scene),
     ],
     stops=[
-        *("link", "reset", "scene", "seed", "resample", "heads", "kv_heads", "head", "query"),
+        *("heads", "reset", "link", "more", "scene", "seed", "resample", "kv_heads", "head"),
+        "query",
         *(f"weights {r}" for r in range(4)),
         *("mean", "joined", "W_O", "output"),
     ],

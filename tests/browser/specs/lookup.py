@@ -6,10 +6,9 @@ import numpy as np
 from browser.driver import LabDriver
 from browser.specs.spec import CLOSE, LabSpec
 
+from attn_lib.examples import COLOURS
 from attn_lib.labs import LookupLab
 from attn_lib.labs.lookup.lab import REACH
-
-CONTROLS = ["query_x", "query_y", "lookup", "kernel", "temperature", "one_length"]
 
 # Where the points of a plane stand, in its own coordinates; `reach` is at the ends of its axes.
 _MARKS = """(figure, [panel, mark, reach]) => {
@@ -53,7 +52,11 @@ def random_state(rng) -> dict:
         "query_y": round(rng.uniform(-2, 2), 2),
         "lookup": str(rng.choice(["exact", "hard", "soft", "soft"])),
     }
-    return (exact if rng.random() < 0.1 else free) | {
+    moved = {
+        "keys": rng.uniform(-2, 2, 12).round(2).tolist() if rng.random() < 0.3 else [],
+        "values": rng.uniform(-1, 1, 12).round(2).tolist() if rng.random() < 0.3 else [],
+    }
+    return (exact if rng.random() < 0.1 else free | moved) | {
         "kernel": str(rng.choice(["gaussian", "dot"])),
         "temperature": float(f"{10 ** rng.uniform(-2, 2):.4g}"),
         "one_length": bool(rng.integers(2)),
@@ -112,7 +115,11 @@ SPEC = LabSpec(
         choose("kernel", ["gaussian", "dot"]),
         *(slide("query_x"), slide("query_y"), set_temperature, set_one_length),
     ],
-    stops=["link", "reset", *CONTROLS, "query"],
+    stops=[
+        *("temperature", "query", *(f"key of {name}" for name in COLOURS.names)),
+        *(f"value of {name}" for name in COLOURS.names),
+        *("reset", "link", "more", "query_x", "query_y", "lookup", "kernel", "one_length"),
+    ],
     keyboard=keyboard,
     bad_links={
         "query_x=9": {"query_x": 2.0},

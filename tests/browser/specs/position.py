@@ -30,7 +30,7 @@ def parity(lab: LabDriver, python: PositionLab) -> None:
     assert shown.gaps.rows == list(python.gaps)
     places = [f"{place} · {token}" for place, token in enumerate(python.tokens)]
     assert shown.weights.rows == places
-    assert shown.pictures[0]["label"] == f"Score against offset. {python.describe()}"
+    assert shown.pictures[1]["label"] == f"Score against offset. {python.describe()}"
 
 
 def random_state(rng) -> dict:
@@ -107,7 +107,8 @@ SPEC = LabSpec(
         *(reverse, resample, choose_query, push),
     ],
     stops=[
-        *("link", "reset", "token 0", "right", "reverse", "shuffle", *CONTROLS, "resample"),
+        *("positions", "reset", "link", "more", "mask", "n", "d", "offset", "shift", "seed"),
+        *("resample", "reverse", "shuffle", "token 0", "right"),
         *("encodings", "weights", "output", "summary"),
     ],
     keyboard=keyboard,

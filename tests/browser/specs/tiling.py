@@ -128,8 +128,8 @@ SPEC = LabSpec(
         resample,
     ],
     stops=[
-        *("link", "reset", "tile_queries", "tile_keys", "mask", "query", "seed", "resample"),
-        *("step", "previous", "play", "next", "scores"),
+        *("step", "previous", "play", "next", "scores", "reset", "link", "more"),
+        *("tile_queries", "tile_keys", "mask", "query", "seed", "resample"),
     ],
     keyboard=keyboard,
     bad_links={
