@@ -78,8 +78,9 @@ class ContributionLab(Lab):
     """
 
     settings = ("model", "period", "seed", "sort", "renormalise", "cut", "zero")
-    all_controls = ("seed", "period", "sort", "renormalise") + tuple(
-        f"zero-{layer}-{head}" for layer in range(2) for head in range(2)
+    all_controls = (
+        *("seed", "period", "sort", "renormalise"),
+        *("zero-0-0", "zero-0-1", "zero-1-0", "zero-1-1"),
     )
     all_panels = ("scatter", "maps", "edges", "spread")
     first_controls = ("seed",)

@@ -22,8 +22,8 @@ const KERNEL_NAMES = { gaussian: "Gaussian kernel", dot: "dot product" };
 const SIDE = { most: 380, least: 250, narrow: 272, gap: 18 };
 
 const settings = (_, model) => ({
-  keys: coordinates(2 * model.get("entries").names.length, REACH),
-  values: coordinates(2 * model.get("entries").names.length, 1),
+  key_points: coordinates(2 * model.get("entries").names.length, REACH),
+  value_points: coordinates(2 * model.get("entries").names.length, 1),
   query_x: real(-REACH, REACH),
   query_y: real(-REACH, REACH),
   lookup: choice(["exact", "hard", "soft"]),
@@ -35,8 +35,8 @@ const settings = (_, model) => ({
 /** Scores, weights and output of a state. */
 function look({ names, outputs, keys: given, V: own }, state) {
   const q = [state.query_x, state.query_y];
-  const keys = state.keys.length ? Float64Array.from(state.keys) : given;
-  const V = state.values.length ? Float64Array.from(state.values) : own;
+  const keys = state.key_points.length ? Float64Array.from(state.key_points) : given;
+  const V = state.value_points.length ? Float64Array.from(state.value_points) : own;
   const K = state.one_length ? withLength(keys, ONE_LENGTH) : keys;
   const m = names.length;
   const near = gaussianScores(q, K);
@@ -261,7 +261,7 @@ function build({ model, signal, set, state }) {
     reach: REACH,
     handles: [
       { name: "query", onMove: (query_x, query_y) => set({ query_x, query_y }), now: () => look(entries, state()).q },
-      ...names.map((name, j) => handle(`key of ${name}`, "keys", j, (now) => now.keys)),
+      ...names.map((name, j) => handle(`key of ${name}`, "key_points", j, (now) => now.keys)),
     ],
     anywhere: true,
     signal,
@@ -271,7 +271,7 @@ function build({ model, signal, set, state }) {
     title: "Values and output",
     reach: 1.08,
     most: 1,
-    handles: names.map((name, j) => handle(`value of ${name}`, "values", j, (now) => now.V)),
+    handles: names.map((name, j) => handle(`value of ${name}`, "value_points", j, (now) => now.V)),
     signal,
   });
   values.formula.append(sym("o"), " = Σ ", sym("a"), sym("v"), ", in the values’ convex hull");

@@ -29,7 +29,7 @@ class LookupLab(Lab):
 
     Parameters
     ----------
-    keys, values : sequence of float, optional
+    key_points, value_points : sequence of float, optional
         2m coordinates, x and y of each entry in turn: keys from −2 to 2, values from −1 to 1.
         Empty: those of `entries`.
     query_x, query_y : float
@@ -64,8 +64,8 @@ class LookupLab(Lab):
     """
 
     settings = (
-        "keys",
-        "values",
+        "key_points",
+        "value_points",
         "query_x",
         "query_y",
         "lookup",
@@ -79,8 +79,8 @@ class LookupLab(Lab):
     first_panels = ("planes",)
     asks = ("cold",)
 
-    keys = traitlets.List(traitlets.Float()).tag(sync=True)
-    values = traitlets.List(traitlets.Float()).tag(sync=True)
+    key_points = traitlets.List(traitlets.Float()).tag(sync=True)
+    value_points = traitlets.List(traitlets.Float()).tag(sync=True)
 
     query_x = Real(0.9, -REACH, REACH)
     query_y = Real(0.6, -REACH, REACH)
@@ -111,20 +111,20 @@ class LookupLab(Lab):
     @property
     def K(self) -> np.ndarray:
         """The keys, (m, 2)."""
-        K = np.reshape(self.keys, (-1, 2)) if self.keys else self._entries.K
+        K = np.reshape(self.key_points, (-1, 2)) if self.key_points else self._entries.K
         return with_length(K, ONE_LENGTH) if self.one_length else K
 
     @property
     def V(self) -> np.ndarray:
         """The values, (m, 2)."""
-        return np.reshape(self.values, (-1, 2)) if self.values else self._entries.V
+        return np.reshape(self.value_points, (-1, 2)) if self.value_points else self._entries.V
 
-    @traitlets.validate("keys", "values")
+    @traitlets.validate("key_points", "value_points")
     def _valid_points(self, proposal) -> list[float]:
         name, given = proposal["trait"].name, proposal["value"]
         if given and len(given) != 2 * len(self.names):
             raise Refused(f"{name} must hold {2 * len(self.names)} numbers, got {len(given)}")
-        reach = REACH if name == "keys" else 1.0
+        reach = REACH if name == "key_points" else 1.0
         for number in given:
             between(f"{name}: each number", number, -reach, reach)
         return given

@@ -53,8 +53,8 @@ def random_state(rng) -> dict:
         "lookup": str(rng.choice(["exact", "hard", "soft", "soft"])),
     }
     moved = {
-        "keys": rng.uniform(-2, 2, 12).round(2).tolist() if rng.random() < 0.3 else [],
-        "values": rng.uniform(-1, 1, 12).round(2).tolist() if rng.random() < 0.3 else [],
+        "key_points": rng.uniform(-2, 2, 12).round(2).tolist() if rng.random() < 0.3 else [],
+        "value_points": rng.uniform(-1, 1, 12).round(2).tolist() if rng.random() < 0.3 else [],
     }
     return (exact if rng.random() < 0.1 else free | moved) | {
         "kernel": str(rng.choice(["gaussian", "dot"])),

@@ -58,7 +58,7 @@ def assert_words(lab: LabDriver, shown: Shown, python: TrainingLab) -> None:
     for name in python.heads:
         assert name.capitalize() in words
     marked = lab.figure.evaluate(
-        """(figure) => [...figure.querySelectorAll("svg.attn-chart:not(.attn-strips)")].map((svg) => {
+        """(figure) => [...figure.querySelectorAll(".attn-chart:not(.attn-strips)")].map((svg) => {
           const [marks, notes] = [".attn-mark", ".attn-noted"].map((s) => svg.querySelectorAll(s));
           return [marks.length, notes[0].textContent];
         })"""
