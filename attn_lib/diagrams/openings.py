@@ -105,7 +105,7 @@ def two_bells() -> Sketch:
         sketch.path(f"M276 {floor}H366", "muted", 1.2)
         for j, weight in enumerate(weights):
             sketch.box(278 + 11 * j, floor - 58 * float(weight), 8, 58 * float(weight), "weight")
-    sketch.word(276, 14, "softmax of the eight", size=12.5)
+    sketch.word(366, 14, "softmax of the eight", size=12.5, anchor="end")
     return sketch
 
 

@@ -100,11 +100,17 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def open_lab(open_page, saved):
-    """Return a function that opens a lab in this state, saved as one file, and drives it."""
+    """Return a function that opens a lab in this state, saved as one file, and drives it.
 
-    def open_(kind, fragment="", *, options=None, **state) -> LabDriver:
+    What is folded is opened, too, unless `folded`.
+    """
+
+    def open_(kind, fragment="", *, options=None, folded=False, **state) -> LabDriver:
         address = saved(kind, **state).as_uri() + fragment
-        return LabDriver(open_page(address, **options or {}))
+        lab = LabDriver(open_page(address, **options or {}))
+        if not folded:
+            lab.open()
+        return lab
 
     return open_
 

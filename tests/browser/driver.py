@@ -167,6 +167,7 @@ class LabDriver:
 
     def cell(self, panel: str, row: int, col: int):
         """Give a cell of a table; one of several heads is named after the panel, "weights 1"."""
+        self.open()
         name, _, head = panel.partition(" ")
         head = f'[data-head="{head}"]' if head else ""
         return self.figure.locator(

@@ -176,5 +176,5 @@ def test_the_path_goes_through_the_word_that_is_read_most(open_lab):
     )
     assert asked == [9, via]
     assert int(python.weights[0, via].argmax()) == via - 1  # the previous-token head
-    lab.figure.locator('.attn-strips rect[data-strip="0"][data-place="7"]').click()
+    lab.figure.locator('.attn-strips text[data-strip="0"][data-place="7"]').click()
     SPEC.parity(lab, TrainingLab(step=1000, query=7))
