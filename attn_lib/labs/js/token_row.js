@@ -214,7 +214,7 @@ export function tokenRow({ onQuery, onOrder, now, onDrag = () => {}, signal }) {
         item.querySelector(".attn-push-left").disabled = order[0] === token;
         item.querySelector(".attn-push-right").disabled = order[last] === token;
       });
-      if (renamed || !list.contains(document.activeElement)) rove(query);
+      if (renamed || !list.contains(document.activeElement)) rove(order.includes(query) ? query : order[0]);
     },
   };
 }

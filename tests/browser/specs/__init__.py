@@ -7,6 +7,7 @@ from browser.specs import (
     attention,
     contribution,
     cost,
+    cross,
     heads,
     lookup,
     mask,
@@ -16,5 +17,17 @@ from browser.specs import (
     training,
 )
 
-LABS = (attention, contribution, cost, heads, lookup, mask, position, score_scale, tiling, training)
+LABS = (
+    attention,
+    contribution,
+    cost,
+    cross,
+    heads,
+    lookup,
+    mask,
+    position,
+    score_scale,
+    tiling,
+    training,
+)
 SPECS = {lab.SPEC.name: lab.SPEC for lab in LABS}
