@@ -3,6 +3,7 @@ import { patch, s } from "../js/dom.js";
 
 const HIGH_PX = 150;
 const WHOLE_PX = 50; // the width of weight 1
+const LEAST_PX = 8; // of it, however near the words stand
 const CASING_PX = 3;
 
 /**
@@ -18,7 +19,7 @@ const CASING_PX = 3;
 export function drawRibbons({ layer, above, below, A, chosen, alone, lit }) {
   const m = above.length;
   const gaps = [above, below].flatMap((xs) => xs.slice(1).map((x, k) => x - xs[k]));
-  const whole = Math.min(WHOLE_PX, ...(gaps.length ? [0.8 * Math.min(...gaps)] : []));
+  const whole = Math.max(LEAST_PX, Math.min(WHOLE_PX, ...gaps.map((gap) => 0.8 * gap)));
   const rows = below.map((_, i) => i).filter((i) => !alone || i === chosen);
   // at a source's word the ribbons stand beside one another, from the left reader to the right one
   const totals = above.map((_, j) => rows.reduce((sum, i) => sum + A[i * m + j], 0) * whole);
