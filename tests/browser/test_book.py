@@ -90,6 +90,43 @@ def test_every_link_of_a_sentence_sets_its_lab(open_book, built_book, pages):
     assert found
 
 
+SEEN = """async (figure) => {
+  figure.querySelector("[data-action=skip]")?.click();
+  for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+  figure.scrollIntoView({block: "start", behavior: "instant"});
+  await new Promise(requestAnimationFrame);
+  const bar = document.querySelector(".bd-header-article").getBoundingClientRect().bottom;
+  const outside = (element) => {
+    const {top, bottom} = element.getBoundingClientRect();
+    return top < bar - 1 || bottom > innerHeight + 1;
+  };
+  const [panel] = figure.querySelector(".attn-picture").children;
+  const pictures = [...panel.querySelectorAll("svg:not(.attn-key svg), table, .attn-strip")];
+  return {
+    controls: [...figure.querySelectorAll(".attn-first [data-control], .attn-says")]
+      .filter((e) => e.checkVisibility() && outside(e)).map((e) => e.outerHTML.slice(0, 60)),
+    picture: outside(pictures.find((e) => e.checkVisibility() && e.clientHeight > 30)),
+    whole: outside(figure.querySelector(".attn-picture")),
+  };
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1366, 768), (390, 844)], ids=str)
+def test_a_hand_and_what_it_moves_are_in_one_view(open_book, built_book, pages, subtests, size):
+    """On a wide screen the whole picture is, on a phone its first part: the one that moves."""
+    viewport = {"width": size[0], "height": size[1]}
+    for name in with_labs(built_book, pages):
+        if name.endswith("gallery.html"):
+            continue  # every lab as it comes, to look up
+        page = open_book(name, viewport=viewport)
+        for lab in labs_of(page):
+            with subtests.test(lab=lab.figure.get_attribute("id")):
+                seen = lab.figure.evaluate(SEEN)
+                assert seen["controls"] == [] and not seen["picture"]
+                assert size[0] < 600 or not seen["whole"]
+        page.close()
+
+
 def test_a_link_sets_its_lab_again_after_a_reader_has_moved_it(open_book):
     page = open_book("book/index.html")
     link, lab = page.locator("a.attn-set").first, labs_of(page)[0]

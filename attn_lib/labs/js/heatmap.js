@@ -44,19 +44,19 @@ const plural = (noun) => (noun.endsWith("y") && noun !== "key" ? `${noun.slice(0
  * Fit heatmaps with the same rows into a flow: side by side with one column of row labels where there is room, else
  * stacked.
  * @param {HTMLElement} flow  a `div.attn-flow` of heatmaps
- * @param {{width: number, rows: string[], panels: string[][], digits?: boolean, most?: number, spread?: boolean}} content
- *   the labels of the rows, and of each panel's columns; without digits, cells may be smaller; they are `most` px high
+ * @param {{width: number, rows: string[], panels: string[][], digits?: boolean, most?: number, spread?: boolean, panel?: number}} content
+ *   the labels of the rows, and of each panel's columns; without digits, cells may be smaller; they are `most` px high, and a panel at least `panel` px wide
  * @returns {number} the size of a cell in px
  */
-export function fit(flow, { width, rows, panels, digits = true, most: highest = CELL.most, spread = true }) {
+export function fit(
+  flow,
+  { width, rows, panels, digits = true, most: highest = CELL.most, spread = true, panel = LEAST_PANEL_PX },
+) {
   const label = Math.max(LEAST_LABEL_PX, Math.ceil(textWidth(rows)) + LABEL_GAP_PX);
   const most = Math.max(...panels.map((columns) => columns.length));
   const least = !digits || Math.max(most, rows.length) > DIGITS_UP_TO ? CELL.leastWithoutDigits : CELL.least;
   const together = (cell) =>
-    panels.reduce(
-      (sum, columns) => sum + Math.max(columns.length * cell, LEAST_PANEL_PX),
-      label + (panels.length - 1) * GAP_PX,
-    );
+    panels.reduce((sum, columns) => sum + Math.max(columns.length * cell, panel), label + (panels.length - 1) * GAP_PX);
   const beside = together(least) <= width;
   let cell = highest;
   while (cell > Math.min(least, highest) && (beside ? together(cell) : label + most * cell) > width) cell--;

@@ -19,7 +19,7 @@ const KERNELS = [
   ["dot", "dot product: projection"],
 ];
 const KERNEL_NAMES = { gaussian: "Gaussian kernel", dot: "dot product" };
-const SIDE = { most: 380, least: 250, narrow: 272, gap: 18 };
+const SIDE = { most: 380, least: 250, narrow: 228, gap: 18 };
 
 const settings = (_, model) => ({
   key_points: coordinates(2 * model.get("entries").names.length, REACH),

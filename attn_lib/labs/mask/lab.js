@@ -13,6 +13,7 @@ const LARGEST = 12;
 const SEEDS = 9999;
 const SCORES_END = 4;
 const CELL_PX = 32;
+const NARROW_PANEL_PX = 44;
 const WIDE_PX = 620; // the row's bars stand beside the map
 const MASKS = [
   ["causal", "causal"],
@@ -224,7 +225,15 @@ function build({ signal, set, state: now }) {
       const rows = inOrder(n).map((i) => String(i + 1));
       const cols = inOrder(m).map((j) => String(j + 1));
       const room = width >= WIDE_PX ? Math.round(0.56 * width) : width;
-      const cell = fit(flow, { width: room, rows, panels: [cols, ["keys"], ["place"]], most: CELL_PX, spread: false });
+      const cell = fit(flow, {
+        width: room,
+        rows,
+        panels: [cols, ["keys"], ["place"]],
+        most: CELL_PX,
+        spread: false,
+        digits: width >= WIDE_PX || m <= 6,
+        panel: width >= WIDE_PX ? undefined : NARROW_PANEL_PX,
+      });
       fit(scores, { width: room, rows, panels: [cols], most: CELL_PX });
       const shared = { n, theme, cell, rows, rowIds: rows, current: chosen };
       const byKey = { ...shared, m, cols, colIds: cols, forbidden: Array.from(S, (score) => score === -Infinity) };
