@@ -3,8 +3,8 @@
 The names below are the mathematics, each taught in a chapter. Shapes are ``(..., n, d)``
 throughout, rows are tokens, and leading axes broadcast. ``import attn_lib`` needs numpy alone;
 the rooms beside it load when they are asked for: `attn_lib.training` and `attn_lib.minilm`
-(models), `attn_lib.labs` and `attn_lib.figures` (pictures), `attn_lib.proofs`, `attn_lib.checks`
-(exercises), `attn_lib.book` (what chapters are written with).
+(models), `attn_lib.labs`, `attn_lib.figures` and `attn_lib.diagrams` (pictures),
+`attn_lib.proofs`, `attn_lib.checks` (exercises), `attn_lib.book` (what chapters are written with).
 """
 
 import importlib
@@ -136,7 +136,7 @@ from attn_lib.positions import (
     sinusoidal_positions,
 )
 
-_ROOMS = ("book", "checks", "figures", "labs", "minilm", "proofs", "training")
+_ROOMS = ("book", "checks", "diagrams", "figures", "labs", "minilm", "proofs", "training")
 
 __all__ = [
     "AttentionResult",

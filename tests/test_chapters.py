@@ -291,7 +291,17 @@ def test_the_mathematics_comes_from_attn_lib_and_all_else_from_its_room(name):
     """One way to import: whoever reads a chapter knows where a name lives."""
     cells = jupytext.reads(NOTEBOOKS[name], fmt="md:myst").cells
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    rooms = {"book", "checks", "examples", "figures", "labs", "minilm", "proofs", "training"}
+    rooms = {
+        "book",
+        "checks",
+        "diagrams",
+        "examples",
+        "figures",
+        "labs",
+        "minilm",
+        "proofs",
+        "training",
+    }
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             assert not any(each.name.startswith("attn_lib") for each in node.names)

@@ -29,7 +29,7 @@ def _sentence(sketch: Sketch, scene: Scene, y: float, rise: float) -> None:
 
 
 def lookup_in_context() -> Sketch:
-    """Chapter 1: one word in two sentences, and what it reads in each."""
+    """One word in two sentences, and what it reads in each."""
     says = "The word bank in two sentences: beside river it reads river, beside account, account."
     sketch = Sketch(WIDE, 204, says)
     _sentence(sketch, RIVER, 82, 0.17)
@@ -38,7 +38,7 @@ def lookup_in_context() -> Sketch:
 
 
 def queries_keys_values() -> Sketch:
-    """Chapter 2: tokens give queries, keys and values; scores become weights, weights mix."""
+    """Tokens give queries, keys and values; scores become weights, weights mix."""
     says = (
         "Each token gives a key and a value; the last one asks with its query; scores become "
         "weights; the weights mix the values."
@@ -83,7 +83,7 @@ def queries_keys_values() -> Sketch:
 
 
 def two_bells() -> Sketch:
-    """Chapter 3: scores of width 64, raw and divided, on one axis, and a softmax of each."""
+    """Scores of width 64, raw and divided, on one axis, and a softmax of each."""
     says = "A wide bell of raw scores whose softmax picks one key; a narrow bell of scaled scores."
     sketch = Sketch(WIDE, 214, says)
     drawn = np.array([0.31, -1.2, 0.86, -0.37, 1.45, -0.72, 0.05, -1.71])
@@ -110,7 +110,7 @@ def two_bells() -> Sketch:
 
 
 def shuffled_strands() -> Sketch:
-    """Chapter 4: tokens are moved, outputs move with them, rows and columns too."""
+    """Tokens are moved, outputs move with them, rows and columns too."""
     says = "Four tokens change places; each output moves with its token, and each row and column."
     sketch = Sketch(WIDE, 168, says)
     xs, order = [22.0, 72.0, 122.0, 172.0], [2, 0, 3, 1]
@@ -148,7 +148,7 @@ def _shape(sketch: Sketch, x: float, y: float, which: int) -> None:
 
 
 def clock_hands() -> Sketch:
-    """Chapter 5: RoPE turns query and key by their places; the angle between them stays."""
+    """RoPE turns query and key by their places; the angle between them stays."""
     says = "Two clocks: query and key at places 2 and 5, and at 9 and 12. The angle is the same."
     sketch = Sketch(WIDE, 186, says)
     turn, own = 0.42, (0.25, 0.95)  # radians a place, and what the tokens themselves have
@@ -174,7 +174,7 @@ def clock_hands() -> Sketch:
 
 
 def causal_line() -> Sketch:
-    """Chapter 6: a token reads what stands before it, nothing from beyond the line."""
+    """A token reads what stands before it, nothing from beyond the line."""
     says = "Five tokens; the fourth reads itself and the three before it. A line hides the fifth."
     sketch = Sketch(WIDE, 168, says)
     xs, y = [28.0, 104.0, 180.0, 256.0, 332.0], 132.0
@@ -188,7 +188,7 @@ def causal_line() -> Sketch:
 
 
 def target_shift(tokens: Sequence[str]) -> Sketch:
-    """Chapter 6: each place is asked for the token one place to its right.
+    """Each place is asked for the token one place to its right.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def target_shift(tokens: Sequence[str]) -> Sketch:
 
 
 def encoder_decoder() -> Sketch:
-    """Chapter 7: what is being written reads what is given."""
+    """What is being written reads what is given."""
     says = "A source of five tokens above, a text that is written below; each new token reads it."
     sketch = Sketch(WIDE, 196, says)
     source, reader = [40.0, 112.0, 184.0, 256.0, 328.0], [76.0, 164.0, 252.0]
@@ -244,7 +244,7 @@ def encoder_decoder() -> Sketch:
 
 
 def two_heads() -> Sketch:
-    """Chapter 8: one head reads the word before the verb, the other the word after it."""
+    """One head reads the word before the verb, the other the word after it."""
     says = "Dog bites man: one head, above, reads dog; the other, below, reads man."
     sketch = Sketch(WIDE, 186, says)
     xs, y = [60.0, 183.0, 306.0], 94.0
@@ -259,7 +259,7 @@ def two_heads() -> Sketch:
 
 
 def block_stream() -> Sketch:
-    """Chapter 9: two detours, each added back to the stream."""
+    """Two detours, each added back to the stream."""
     says = "A stream with two detours: attention, and a feed-forward layer; both are added back."
     sketch = Sketch(WIDE, 186, says)
     y, top = 150.0, 62.0
@@ -283,7 +283,7 @@ def block_stream() -> Sketch:
 
 
 def backward_flow() -> Sketch:
-    """Chapter 10: from the loss back to the query, through everything between."""
+    """From the loss back to the query, through everything between."""
     says = "From query and key to score, weight, output and loss; and the gradient all the way back"
     sketch = Sketch(WIDE, 172, says)
     steps = [
@@ -309,7 +309,7 @@ def backward_flow() -> Sketch:
 
 
 def tiles_in_memory() -> Sketch:
-    """Chapter 11: keys and values stay in slow memory; one tile at a time is in the fast one."""
+    """Keys and values stay in slow memory; one tile at a time is in the fast one."""
     says = "A large slow memory with keys and values in tiles; one tile is in the small fast one."
     sketch = Sketch(WIDE, 190, says)
     sketch.box(0.8, 24, 196, 150, edge="muted")
@@ -332,7 +332,7 @@ def tiles_in_memory() -> Sketch:
 
 
 def three_memories() -> Sketch:
-    """Chapter 12: everything is kept, a window is kept, or one state is."""
+    """Everything is kept, a window is kept, or one state is."""
     says = "Three ways to remember seven tokens: all of them, the last three, one state for all."
     sketch = Sketch(WIDE, 172, says)
     full = softmax([0.4, 0.9, 0.0, 1.2, 0.3, 0.8, 0.1])
@@ -357,7 +357,7 @@ def three_memories() -> Sketch:
 
 
 def edge_counts() -> Sketch:
-    """Chapter 13: what an edge does is its weight, times what it carries, times its later use."""
+    """What an edge does is its weight, times what it carries, times its later use."""
     says = "A thick arc, a short value, and a part that is used later: the product is small."
     sketch = Sketch(WIDE, 168, says)
     sketch.reading([20.0, 96.0], 92, 1, np.array([0.97, 0.03]), rise=0.5)
@@ -378,7 +378,7 @@ def edge_counts() -> Sketch:
 
 
 def many_heads(weights: Array, query: int) -> Sketch:
-    """Chapter 14: what one token reads most, in every head of a model.
+    """What one token reads most, in every head of a model.
 
     Parameters
     ----------

@@ -45,7 +45,9 @@ class Lab(anywidget.AnyWidget):
     """A lab: traits that Python and the reader both move, and one front end that draws them.
 
     A subclass names its state in `settings`, checks it, and says what it shows in `describe` and
-    `figure`.
+    `figure`. Every lab also takes `controls` and `panels`, lists of names that say what of it is
+    seen at once (the rest is behind *More*), and `ask`, the name of a question that the reader
+    answers before the lab does: `all_controls`, `all_panels` and `asks` list what there is.
     """
 
     _esm = STATIC / "labs.mjs"

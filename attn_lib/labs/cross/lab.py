@@ -18,7 +18,7 @@ from attn_lib.labs.traits import Flag, Real, Refused, Whole, between
 COLDEST, HOTTEST = 0.01, 100.0
 MOST = 12  # tokens of a side
 
-# Three pots, and three who ask: chapter 7 works with the first two questions.
+# Three pots, and three who ask.
 POTS, QUESTIONS = ("soup", "bread", "tea"), ("tea?", "soup?", "soup or bread?")
 KITCHEN_Q = 4.0 * np.array([[0, 0, 1], [1, 0, 0], [1, 1, 0]])
 KITCHEN_K = np.eye(3)
@@ -54,10 +54,6 @@ class CrossLab(ShowsAttention, Lab):
         If a keyword is none of these.
     ValueError
         If sizes do not agree, an order is no permutation, or a number is out of its range.
-
-    Notes
-    -----
-    Chapter 7.
     """
 
     settings = ("query", "order", "temperature", "alone")
