@@ -113,8 +113,11 @@ class Lab(anywidget.AnyWidget):
     def reserve(self) -> tuple[int, int]:
         """Height in px that a page keeps for the lab before it is drawn: in a column, on a phone.
 
-        It is that of the nearest state that was measured.
+        It is that of the book's lab of this name, or of the nearest state that was measured.
         """
+        named = _heights().get("by name", {}).get(self.name)
+        if named:
+            return named[0], named[1]
         wide, narrow = min(_heights().get(self.kind, UNMEASURED), key=self._distance)["px"]
         return wide, narrow
 
@@ -281,7 +284,7 @@ def overview() -> Overview:
 
 
 @cache
-def _heights() -> dict[str, list[dict]]:
+def _heights() -> dict[str, Any]:
     return json.loads(HEIGHTS.read_text(encoding="ascii"))
 
 

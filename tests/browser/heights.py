@@ -1,7 +1,8 @@
 """Measure how high labs are: ``python tests/browser/heights.py`` writes attn_lib/labs/heights.json.
 
-A page keeps a lab's room before its script runs, as much as the nearest state takes that was
-measured here. Remake the file when the look of a lab changes; `test_heights.py` says when.
+A page keeps a lab's room before its script runs: what the lab of that name takes in the built book,
+or else as much as the nearest state that was measured here. Remake the file when the look of a lab
+or what a chapter shows of one changes, after a build; `test_heights.py` says when.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from attn_lib.examples import SCENES
 from attn_lib.labs.base import HEIGHTS, STATIC, Lab
 
 WIDTHS = (1280, 390)
-COLUMN = "main { inline-size: min(42rem, 100vw - 4rem); margin: auto }"  # as wide as the book's
+COLUMN = "main { inline-size: min(59rem, 100vw - 4rem); margin: auto }"  # as wide as the book's
+BUILT = Path(__file__).parents[2] / "_build/html"
+NAMED = "by name"
 SETTLED = """async () => {  // until all is drawn, and nothing has moved for half a second
   const heights = () => [...document.querySelectorAll("figure.attn-lab")].map((figure) =>
     (figure.dataset.ready ? figure.getBoundingClientRect().height : 0));
@@ -74,8 +77,22 @@ def measure(browser, path: Path, these: list[Lab]) -> list[list[int]]:
     return [list(both) for both in zip(*heights, strict=True)]
 
 
+def measure_book(browser, built: Path) -> dict[str, list[int]]:
+    """Give the heights of the built book's labs by their names, in px, at each of the widths."""
+    pages = [path for path in sorted(built.rglob("*.html")) if 'data-lab="' in path.read_text()]
+    found: dict[str, list[int]] = {}
+    for path, width in product(pages, WIDTHS):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri())
+        names = page.evaluate("[...document.querySelectorAll('figure.attn-lab')].map(f => f.id)")
+        for name, height in zip(names, page.evaluate(SETTLED), strict=True):
+            found.setdefault(name, []).append(round(height))
+        page.close()
+    return found
+
+
 def main() -> None:
-    """Measure all states and write them, a line each."""
+    """Measure all states and the book's labs, and write them, a line each."""
     import tempfile
 
     from playwright.sync_api import sync_playwright
@@ -93,11 +110,14 @@ def main() -> None:
         )
         these = [kind(**made) for kind, made, _ in chosen]
         found = measure(browser, Path(folder) / "heights.html", these)
+        named = measure_book(browser, BUILT)
         browser.close()
     rows: dict[str, list[str]] = {}
     for (kind, _, depends), px in zip(chosen, found, strict=True):
         rows.setdefault(kind.__name__, []).append(json.dumps({**depends, "px": px}))
     lists = [f'"{name}": [\n' + ",\n".join(lines) + "\n]" for name, lines in rows.items()]
+    lines = [f"{json.dumps(name)}: {json.dumps(px)}" for name, px in named.items()]
+    lists.append(f'"{NAMED}": {{\n' + ",\n".join(lines) + "\n}")
     HEIGHTS.write_text("{\n" + ",\n".join(lists) + "\n}\n", encoding="ascii")
 
 

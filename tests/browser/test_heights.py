@@ -2,7 +2,8 @@
 
 import json
 
-from browser.heights import HEIGHTS, measure, states
+import pytest
+from browser.heights import HEIGHTS, NAMED, measure, measure_book, states
 
 from attn_lib import labs
 from attn_lib.labs import base
@@ -22,7 +23,17 @@ def test_the_heights_are_those_of_this_look(chromium, tmp_path):
 
 
 def test_every_lab_was_measured():
-    assert sorted(json.loads(HEIGHTS.read_text())) == [kind.__name__ for kind in LABS]
+    assert sorted({*json.loads(HEIGHTS.read_text())} - {NAMED}) == [kind.__name__ for kind in LABS]
+
+
+@pytest.mark.build
+def test_the_book_keeps_the_room_that_its_labs_take(chromium, built_book):
+    kept = json.loads(HEIGHTS.read_text())[NAMED]
+    found = measure_book(chromium, built_book)
+    assert sorted(kept) == sorted(found)
+    for name, px in found.items():
+        for was, now in zip(kept[name], px, strict=True):
+            assert abs(was - now) <= NEAR * now, (name, kept[name], px)
 
 
 def test_the_nearest_state_counts():
