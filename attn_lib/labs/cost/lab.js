@@ -389,6 +389,20 @@ const asks = () => ({
     },
     then: (state) => ({ n: 6 * state.d }),
   },
+  linear: {
+    question: (state) => [
+      `At width ${state.d} with ${state.h} heads, from which context length on does linear attention take fewer ` +
+        "multiply-adds than full attention?",
+    ],
+    control: { kind: "slider", min: 4, max: 17, step: 0.25, text: (power) => String(Math.round(2 ** power)) },
+    truth: (state) => Math.floor(state.d / state.h + 0.5) + 1,
+    words: (power, truth) => {
+      const guess = Math.round(2 ** power);
+      return Math.abs(Math.log2(guess / truth)) < 0.3
+        ? `You said ${guess}: well put, it is ${truth}.`
+        : `You said ${guess}; it is ${truth}.`;
+    },
+  },
 });
 
 export default defineLab({ settings, build, asks });

@@ -59,7 +59,7 @@ class CostLab(Lab):
     all_panels = ("operations", "memory", "formulas", "long")
     first_controls = ("n", "variant")
     first_panels = ("operations",)
-    asks = ("crossing",)
+    asks = ("crossing", "linear")
 
     n = Whole(4096, 1, LONGEST)
     d = Whole(512, 1, 16384)

@@ -120,6 +120,15 @@ function projectionGuide({ q, K, longest }, X, Y) {
   ];
 }
 
+/** For a dot product, keys and query are arrows from the origin: their tips can be pulled. */
+function arrows({ q, K }, X, Y) {
+  /** @type {[number, number]} */
+  const from = [X(0), Y(0)];
+  /** @type {(name: string, tip: number[]) => Element} */
+  const to = (name, [x, y]) => arrow(from, [X(x), Y(y)], name, [0, 0]);
+  return [...pointsOf(K).map((key) => to("attn-keyarrow", key)), to("attn-queryarrow", q)];
+}
+
 function keyMarks(now, state, side) {
   const { names, q, K, V, a, nearest } = now;
   const values = pointsOf(V);
@@ -129,6 +138,7 @@ function keyMarks(now, state, side) {
     return [
       state.one_length && s("circle", { class: "attn-rim", cx: X(0), cy: Y(0), r: X(ONE_LENGTH) - X(0) }),
       ...guide(now, X, Y),
+      ...(guide === projectionGuide ? arrows(now, X, Y) : []),
       ...at.flatMap(([x, y], j) => entry(x, y, values[j], a[j])),
       ...at.map((point, j) =>
         nameTag(names[j], point, [X(0), Y(0)], {
