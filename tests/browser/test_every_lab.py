@@ -138,6 +138,61 @@ _SCROLLING = """[...document.querySelectorAll(".attn-scroll")]
   .map((frame) => [frame.closest(".attn-panel, div").className, frame.scrollWidth])"""
 
 
+def test_each_control_and_each_panel_can_be_what_is_seen(open_page, page_of, spec):
+    """Python's names are those of the front end; what is not chosen is behind More, and alive."""
+    kind = spec.kind
+    choices = [{"controls": [name], "panels": []} for name in kind.all_controls]
+    choices += [{"controls": [], "panels": [name]} for name in kind.all_panels]
+    page = open_page(page_of(*(kind(**choice) for choice in choices)), inside=Path("/"))
+    seen = page.evaluate(
+        """[...document.querySelectorAll("figure.attn-lab")].map((figure) => [
+          figure.querySelector(".attn-first")?.children.length ?? 0,
+          figure.querySelector(".attn-picture").children.length,
+          [...figure.querySelectorAll(".attn-first [data-control]")].map((e) => e.dataset.control),
+        ])"""
+    )
+    more = {name for name in kind.all_controls if name.startswith("zero-")}  # of two heads
+    for choice, (controls, panels, names) in zip(choices, seen, strict=True):
+        if not {*choice["controls"]} & more:
+            assert (controls, panels) == (len(choice["controls"]), len(choice["panels"])), choice
+            assert set(names) <= {*choice["controls"]}
+    asked = [LabDriver(page, f"figure.attn-lab >> nth={k}") for k in (0, 1)]
+    for lab in asked:
+        spec.parity(lab, kind())
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_lab_asks_before_it_answers(open_page, page_of, spec, width):
+    """What answers is not seen; a guess, or none, brings it; a link wants to see it at once."""
+    kind = spec.kind
+    labs = [kind(ask=ask, name=ask) for ask in kind.asks]
+    assert labs
+    page = open_page(page_of(*labs), inside=Path("/"), viewport={"width": width, "height": 900})
+    for ask in kind.asks:
+        lab = LabDriver(page, f"#{ask}")
+        question = lab.figure.locator(".attn-question")
+        assert question.inner_text().endswith("?") and question.is_visible()
+        lab.figure.locator("[data-action=skip]").click()
+        assert question.count() == 0
+        spec.parity(lab, kind())
+        lab.action("reset").click()
+        assert question.is_visible()  # asked again
+        guess = lab.figure.locator("[data-control=guess]").first
+        if guess.evaluate("(input) => input.type") == "radio":
+            guess.check()
+        elif guess.evaluate("(input) => input.localName") == "select":
+            guess.select_option(index=1)
+        else:
+            guess.press("ArrowRight")
+        lab.figure.locator("[data-action=show]").click()
+        assert len(lab.figure.locator(".attn-verdict").inner_text()) > 3
+        assert question.count() == 0
+        assert lab.figure.locator(":focus").count() == 1  # the focus is not lost with the button
+        lab.action("reset").click()
+        lab.follow(f"#{ask}?nothing=1")
+        assert question.count() == 0
+
+
 def test_in_a_closed_dropdown(open_page, page_of, spec):
     """A lab that was mounted without a width is drawn when its dropdown opens."""
     folded = "<details><summary>Open</summary>{}</details>"

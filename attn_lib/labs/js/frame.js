@@ -33,9 +33,8 @@ const brief = (text) => (text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : 
  * A lab's own elements, in order; `draw` shows a state and gives the sentence that says what is shown. What the model's
  * `controls` and `panels` name is seen at once, the rest is in More.
  * @typedef {object} Made
- * @property {Record<string, {element: Element}>} [controls]
- * @property {Record<string, Element>} [panels]
- * @property {Node[]} [elements]
+ * @property {Record<string, {element: Element}>} controls
+ * @property {Record<string, Element>} panels
  * @property {Node[]} [after]  notes, in More
  * @property {Element} [readout]  a line under the picture: what is under the pointer
  * @property {(state: object, look: Look) => string | (Node | string)[]} draw
@@ -217,17 +216,11 @@ export const defineLab =
     };
   };
 
-const LEGACY = []; // until every lab names its controls and panels
-
 /**
  * Put a lab's elements in their places: the model's `controls` beside the title, its `panels` below, the rest in More.
  * @param {Made} built
  */
-function arrange(
-  { controls = {}, panels = {}, after = [], readout, elements = LEGACY },
-  model,
-  { copy, reset, signal },
-) {
+function arrange({ controls = {}, panels = {}, after = [], readout }, model, { copy, reset, signal }) {
   const part = (all, names) => {
     const shown = names.filter((name) => name in all);
     return [shown.map((name) => all[name]), Object.keys(all).filter((name) => !shown.includes(name))];
@@ -241,7 +234,7 @@ function arrange(
     h("p", { class: "attn-title" }, model.get("title")),
     first.length ? h("div", { class: "attn-first" }, first.map(element)) : null,
   );
-  const picture = h("div", { class: "attn-picture" }, seen, elements);
+  const picture = h("div", { class: "attn-picture" }, seen);
   const inside = [
     others.length ? controlGrid(Object.fromEntries(others.map((name) => [name, controls[name]]))) : null,
     ...folded.map((name) => panels[name]),

@@ -1,6 +1,6 @@
 // TemplateLab: what the reader moves, and what follows from it.
 import { bars } from "../js/bars.js";
-import { controlGrid, slider } from "../js/controls.js";
+import { slider } from "../js/controls.js";
 import { defineLab } from "../js/frame.js";
 import { attentionWeights } from "../js/math.js";
 import { fixed } from "../js/numbers.js";
@@ -26,7 +26,8 @@ function build({ signal, set }) {
   };
   const weights = bars({ panel: "weights", title: "Weights", heads: ["key", "weight"] });
   return {
-    elements: [controlGrid(controls), weights.element],
+    controls,
+    panels: { weights: weights.element },
     /** Show a state, and say in a sentence what is shown; the numbers are computed here, as lab.py computes them. */
     draw({ gap }) {
       const A = attentionWeights(Float64Array.of(gap, 0), 1, 2);

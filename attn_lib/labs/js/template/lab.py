@@ -36,6 +36,8 @@ class TemplateLab(Lab):
     """
 
     settings = ("gap",)
+    all_controls = first_controls = ("gap",)
+    all_panels = first_panels = ("weights",)
 
     gap = Real(1.0, -5.0, 5.0)
     title = traitlets.Unicode("Two scores, two weights").tag(sync=True)
