@@ -381,7 +381,8 @@ function build({ model, signal, set, state }) {
   }
 
   const side = h("div", { class: "attn-edgeside" }, reading.element, answers.element);
-  const what = h("div", { class: "attn-edgeview attn-answer" }, scatter.element, side);
+  scatter.element.classList.add("attn-answer");
+  const what = h("div", { class: "attn-edgeview" }, scatter.element, side);
   return {
     controls: {
       ...controls,
