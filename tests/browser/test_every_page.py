@@ -95,6 +95,7 @@ def assert_shows_its_python(page, figure) -> None:
     assert figure.get_attribute("data-ready") == "true"
     for skip in figure.locator("[data-action=skip]").all():  # a question hides what answers it
         skip.click()
+        page.wait_for_timeout(450)  # what is said follows a little later
     data = json.loads(figure.locator("script.attn-state").text_content())
     spec, lab = SPECS[data["kind"]], LabDriver(page, f'figure[id="{figure.get_attribute("id")}"]')
     python = spec.from_data(spec.kind, data)

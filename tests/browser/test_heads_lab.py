@@ -37,7 +37,7 @@ def test_a_link_can_take_the_sharing_of_keys_back(open_lab, open_page):
 
 def test_a_cell_under_the_pointer_is_read_out(open_lab):
     lab, python = open_lab(HeadsLab), HeadsLab()
-    readout = lab.figure.locator(".attn-readout").last
+    readout = lab.figure.locator(".attn-foot > .attn-readout")
     lab.cell("output", 2, 4).hover()
     parts = [number(x) for x in re.findall(r"−?\d\.\d\d(?!\d)", readout.inner_text())]
     np.testing.assert_allclose(parts[-4:], np.abs(python.contributions[:, 2, 4]), atol=0.0051)
